@@ -1,0 +1,29 @@
+//! Facts and words of Firn: what a file, a partition, a row order, a rule and a reason are.
+//!
+//! No I/O and no Iceberg, Parquet or Arrow in here, so that decisions can be written and tested as pure functions
+//! over plain values. Everything that crosses a layer of the house is made of these types.
+//!
+//! - [`blob_id`]: one identity for a blob, whatever URL form names it;
+//! - [`partition`]: the typed partition tuple and its JSON form;
+//! - [`file`]: what the planner knows of a data file or a delete file;
+//! - [`key`]: encoded key bounds and ranges, and what they prove;
+//! - [`order`]: the row order of a dataset;
+//! - [`rule`], [`reason`], [`outcome`]: why a partition was taken or left, and how it ended.
+
+pub mod blob_id;
+pub mod file;
+pub mod key;
+pub mod order;
+pub mod outcome;
+pub mod partition;
+pub mod reason;
+pub mod rule;
+
+pub use blob_id::{BlobId, BlobIdError};
+pub use file::{DeleteFacts, DeleteKind, FileFacts, FileFormat};
+pub use key::{Bounds, KeyRange};
+pub use order::{OrderColumn, RowOrder};
+pub use outcome::Outcome;
+pub use partition::{PartitionKey, PartitionValue, Scalar, ScalarType};
+pub use reason::{LeftReason, SelectReason};
+pub use rule::Rule;

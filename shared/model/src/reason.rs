@@ -1,0 +1,188 @@
+//! Why a partition was selected or left. Decisions carry these, people read their `Display`.
+
+use std::fmt;
+
+/// Why a partition was selected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SelectReason {
+    /// More small files than the backlog threshold.
+    Backlog {
+        /// Small files found.
+        small: usize,
+        /// `backlogFileThreshold`.
+        threshold: usize,
+    },
+    /// Two or more small files.
+    SmallFiles {
+        /// Small files found.
+        small: usize,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// The partition is not one sorted run.
+    NotOneSortedRun {
+        /// Live files found.
+        files: usize,
+    },
+}
+
+impl fmt::Display for SelectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SelectReason::Backlog { small, threshold } => {
+                write!(f, "{small} small files, more than backlogFileThreshold {threshold}")
+            }
+            SelectReason::SmallFiles { small, bytes } => write!(f, "{small} small files, {}", Megabytes(*bytes)),
+            SelectReason::NotOneSortedRun { files } => write!(f, "{files} files that are not one sorted run"),
+        }
+    }
+}
+
+/// Why a partition was left as it is. None of these is a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeftReason {
+    /// Fewer than two small files.
+    NothingToMerge {
+        /// Live files.
+        files: usize,
+        /// Small files among them.
+        small: usize,
+    },
+    /// The rule asks for more small files than there are.
+    BelowThreshold {
+        /// Small files found.
+        small: usize,
+        /// `backlogFileThreshold`.
+        threshold: usize,
+    },
+    /// The merged file would also be small, so the partition waits for more data.
+    MergedFileWouldBeSmall {
+        /// Small files found.
+        small: usize,
+        /// Their bytes.
+        bytes: u64,
+        /// `minFileSizeMb` in bytes.
+        min_bytes: u64,
+        /// `backlogFileThreshold`.
+        threshold: usize,
+    },
+    /// Already one sorted run.
+    OneSortedRun {
+        /// Live files.
+        files: usize,
+    },
+    /// A delete file can apply to one of its data files.
+    HasDeleteFiles {
+        /// How many can.
+        deletes: usize,
+    },
+    /// The table has format version 3 (row lineage is not written yet).
+    FormatVersion3,
+    /// The order of the files cannot be known, so dedup or series order cannot be kept.
+    NoCommitOrder {
+        /// What is missing.
+        detail: String,
+    },
+    /// Every mergeable run of neighbours in commit order has fewer than two files.
+    CommitOrder {
+        /// A file that had to stay out.
+        blocking: String,
+    },
+    /// A file is not Parquet.
+    NotParquet {
+        /// The file.
+        path: String,
+    },
+    /// The inputs need more memory than the job has.
+    OverBudget {
+        /// MiB needed.
+        needed_mb: u64,
+        /// `memoryMb`.
+        budget_mb: u64,
+    },
+    /// An unsorted input does not fit memory or temporary disk.
+    NeedsSpill {
+        /// The file.
+        path: String,
+        /// What would be needed.
+        detail: String,
+    },
+    /// A file has no field ids and the table no name mapping.
+    NoFieldIds {
+        /// The file.
+        path: String,
+    },
+    /// Table property `firn.enabled=false`.
+    Disabled,
+}
+
+impl fmt::Display for LeftReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LeftReason::NothingToMerge { files, small } => {
+                write!(f, "nothing to merge: {small} small of {files} files")
+            }
+            LeftReason::BelowThreshold { small, threshold } => {
+                write!(f, "{small} small files, not more than backlogFileThreshold {threshold}")
+            }
+            LeftReason::MergedFileWouldBeSmall { small, bytes, min_bytes, threshold } => write!(
+                f,
+                "merged file would also be small: {small} small files of {} together, below minFileSizeMb {} and fewer than \
+                 backlogFileThreshold {threshold}; --full merges them all the same",
+                Megabytes(*bytes),
+                Megabytes(*min_bytes)
+            ),
+            LeftReason::OneSortedRun { files } => write!(f, "already one sorted run of {files} files"),
+            LeftReason::HasDeleteFiles { deletes } => {
+                write!(f, "has delete files: {deletes} can apply to its data files")
+            }
+            LeftReason::FormatVersion3 => f.write_str("format version 3: row lineage is not kept yet"),
+            LeftReason::NoCommitOrder { detail } => write!(f, "no commit order: {detail}"),
+            LeftReason::CommitOrder { blocking } => {
+                write!(f, "commit order: no two small files are neighbours, {blocking} lies between them")
+            }
+            LeftReason::NotParquet { path } => write!(f, "not Parquet: {path}"),
+            LeftReason::OverBudget { needed_mb, budget_mb } => {
+                write!(f, "over budget: needs memoryMb {needed_mb}, has {budget_mb}")
+            }
+            LeftReason::NeedsSpill { path, detail } => write!(f, "needs spill: {path}: {detail}"),
+            LeftReason::NoFieldIds { path } => {
+                write!(f, "no field ids in {path} and no schema.name-mapping.default on the table")
+            }
+            LeftReason::Disabled => f.write_str("table property firn.enabled=false"),
+        }
+    }
+}
+
+/// Bytes as MB (2^20) with one decimal, or KB below one MB.
+struct Megabytes(u64);
+
+impl fmt::Display for Megabytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 >= 1 << 20 {
+            write!(f, "{:.1} MB", self.0 as f64 / f64::from(1 << 20))
+        } else {
+            write!(f, "{:.1} KB", self.0 as f64 / 1024.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_name_figures_and_remedy() {
+        let left =
+            LeftReason::MergedFileWouldBeSmall { small: 40, bytes: 400 << 10, min_bytes: 32 << 20, threshold: 100 };
+        assert_eq!(
+            left.to_string(),
+            "merged file would also be small: 40 small files of 400.0 KB together, below minFileSizeMb 32.0 MB and fewer \
+             than backlogFileThreshold 100; --full merges them all the same"
+        );
+        assert_eq!(
+            LeftReason::OverBudget { needed_mb: 900, budget_mb: 360 }.to_string(),
+            "over budget: needs memoryMb 900, has 360"
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! What tests share: Azurite and Python tools, installed into `target/` on first use.
