@@ -1,1 +1,12 @@
-//! What tests share: Azurite and Python tools, installed into `target/` on first use.
+//! What tests share: tools of other parties, installed into `target/` on first use.
+//!
+//! - [`install`]: installs a tool once per target directory, whatever number of test processes ask for it at once;
+//! - [`python`]: PyIceberg and DuckDB in one environment, and the scripts of `tests/py` run in it.
+//!
+//! Set `FIRN_TOOLS_DIR` to share one set of tools between several target directories.
+
+pub mod install;
+pub mod python;
+
+pub use install::{ToolError, install_once, tools_dir};
+pub use python::{Python, ScriptError};
