@@ -1,12 +1,15 @@
 //! What tests share: tools of other parties, installed into `target/` on first use.
 //!
 //! - [`install`]: installs a tool once per target directory, whatever number of test processes ask for it at once;
+//! - [`azurite`]: the emulator of Azure Storage as a child process on free ports;
 //! - [`python`]: PyIceberg and DuckDB in one environment, and the scripts of `tests/py` run in it.
 //!
 //! Set `FIRN_TOOLS_DIR` to share one set of tools between several target directories.
 
+pub mod azurite;
 pub mod install;
 pub mod python;
 
+pub use azurite::Azurite;
 pub use install::{ToolError, install_once, tools_dir};
 pub use python::{Python, ScriptError};
