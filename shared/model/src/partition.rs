@@ -384,7 +384,7 @@ fn time_text(micros: i64) -> String {
 
 fn parse_time(text: &str) -> Option<i64> {
     let time = NaiveTime::parse_from_str(text, "%H:%M:%S%.f").ok()?;
-    Some(time.signed_duration_since(NaiveTime::MIN).num_microseconds()?)
+    time.signed_duration_since(NaiveTime::MIN).num_microseconds()
 }
 
 fn timestamp_text(micros: i64) -> String {
@@ -415,7 +415,7 @@ fn parse_nanos(text: &str, with_zone: bool) -> Option<i64> {
 }
 
 fn parse_hex(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 2 != 0 || !text.is_ascii() {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
         return None;
     }
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()

@@ -1,0 +1,177 @@
+//! The file as a whole.
+
+use std::path::Path;
+
+use crate::catalog::{self, Catalog, Database, SqlCatalog};
+use crate::compaction::{self, Compaction};
+use crate::dataset::{self, Dataset};
+use crate::environment::{Environment, ProcessEnvironment};
+use crate::error::{ConfigError, ConfigErrors};
+use crate::maintenance::{self, Maintenance};
+use crate::reader::{Lines, Reader};
+use crate::section::{Section, Unknown};
+use crate::storage::{self, Credential, Storage};
+use crate::yaml;
+
+/// What messages call a configuration that was not read from a file.
+const UNNAMED: &str = "firn.yaml";
+
+/// A configuration that was read and found sound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The file as it was named, for messages.
+    pub file: String,
+    /// `storage`; None: everything lies in the folder of the `file:` warehouse.
+    pub storage: Option<Storage>,
+    /// `catalog`.
+    pub catalog: Catalog,
+    /// `compaction`.
+    pub compaction: Compaction,
+    /// `maintenance`.
+    pub maintenance: Maintenance,
+    /// `ingestion.datasets`, in the order of the file; at least one.
+    pub datasets: Vec<Dataset>,
+    /// What is odd but allowed, such as a section that is ignored and looks like one of Firn's.
+    pub warnings: Vec<ConfigError>,
+    lines: Lines,
+}
+
+impl Config {
+    /// Reads a file, with `${NAME}` from the environment of this process.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, a file that cannot be read too.
+    pub fn from_file(path: &Path) -> Result<Self, ConfigErrors> {
+        let file = path.display().to_string();
+        let text = std::fs::read(path)
+            .map_err(|error| format!("cannot be read: {error}; check --config"))
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8 text; save it as UTF-8".to_owned()));
+        match text {
+            Ok(text) => Self::load_named(&file, &text, &ProcessEnvironment),
+            Err(message) => Err(ConfigErrors(vec![ConfigError { file, line: None, key: String::new(), message }])),
+        }
+    }
+
+    /// Reads a text, with `${NAME}` from `environment`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, by line.
+    pub fn load(text: &str, environment: &dyn Environment) -> Result<Self, ConfigErrors> {
+        Self::load_named(UNNAMED, text, environment)
+    }
+
+    /// As [`Self::load`], with the name that messages call the file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, by line.
+    pub fn load_named(file: &str, text: &str, environment: &dyn Environment) -> Result<Self, ConfigErrors> {
+        let reader = Reader::new(file, environment);
+        let root = yaml::parse(text).unwrap_or_else(|error| {
+            reader.fault_at(error.line, "", error.message);
+            None
+        });
+        if !reader.sound(&[""]) {
+            return Err(reader.finish().err().unwrap_or(ConfigErrors(Vec::new())));
+        }
+        let top = Section::new(&reader, "", root.as_deref());
+        let parts = reader.sound(&[""]).then(|| Parts::read(&top, environment)).flatten();
+        let (lines, warnings) = reader.finish()?;
+        match parts {
+            Some(Parts { storage, catalog, compaction, maintenance, datasets }) => {
+                Ok(Self { file: file.to_owned(), storage, catalog, compaction, maintenance, datasets, warnings, lines })
+            }
+            // Not reached: what leaves nothing to work with was noted as a problem.
+            None => Err(ConfigErrors(Vec::new())),
+        }
+    }
+
+    /// The dataset of this name.
+    pub fn dataset(&self, name: &str) -> Option<&Dataset> {
+        self.datasets.iter().find(|dataset| dataset.name == name)
+    }
+
+    /// A problem that only shows later (a column that the table lacks), with the line of its key. `key` is a dotted
+    /// path such as `catalog.uri` or [`Dataset::key`].
+    pub fn problem(&self, key: &str, message: impl Into<String>) -> ConfigError {
+        ConfigError { file: self.file.clone(), line: self.lines.of(key), key: key.to_owned(), message: message.into() }
+    }
+
+    /// What the file asks for and this version of Firn does not do yet.
+    pub fn not_yet(&self) -> Vec<ConfigError> {
+        let mut problems = Vec::new();
+        match &self.catalog {
+            Catalog::Rest(_) => {
+                problems.push(self.problem("catalog.type", "\"rest\" comes with a later version; write sql"));
+            }
+            Catalog::Sql(SqlCatalog { database: Database::Postgres(_), .. }) => {
+                let message = "a PostgreSQL catalog comes with a later version; write sqlite:////path/of/catalog.db";
+                problems.push(self.problem("catalog.uri", message));
+            }
+            Catalog::Sql(_) => {}
+        }
+        if let Some(storage) = &self.storage
+            && storage.credential != Credential::ConnectionString
+        {
+            let message = format!(
+                "\"{}\" comes with a later version; write connectionString: ${{NAME}} and set it in the environment",
+                storage.credential.as_str()
+            );
+            problems.push(self.problem("storage.credential", message));
+        }
+        problems
+    }
+}
+
+struct Parts {
+    storage: Option<Storage>,
+    catalog: Catalog,
+    compaction: Compaction,
+    maintenance: Maintenance,
+    datasets: Vec<Dataset>,
+}
+
+impl Parts {
+    fn read(top: &Section<'_>, environment: &dyn Environment) -> Option<Self> {
+        let storage = top.has("storage").then(|| storage::read(&top.section("storage")));
+        for (key, remedy) in [
+            ("catalog", "add the section with type, uri, name and warehouse"),
+            ("ingestion", "add the section with at least one dataset below datasets"),
+        ] {
+            if !top.has(key) {
+                top.fault(key, format!("is missing; {remedy}"));
+            }
+        }
+        let catalog = match top.has("catalog") {
+            true => catalog::read(&top.section("catalog"), storage.is_some()),
+            false => None,
+        };
+        let compaction = compaction::read(&top.section("compaction"));
+        let maintenance = maintenance::read(&top.section("maintenance"), compaction.runtime_deadline_hours);
+        let datasets = match top.has("ingestion") {
+            true => dataset::read_all(&top.section("ingestion"), &compaction.settings),
+            false => Vec::new(),
+        };
+        top.finish(&["storage", "catalog", "compaction", "maintenance", "ingestion"], Unknown::Ignore);
+        let catalog = catalog?;
+        check_sqlite_in_azure(top, &catalog, storage.as_ref(), environment);
+        Some(Self { storage, catalog, compaction, maintenance, datasets })
+    }
+}
+
+/// A SQLite file in Azure lies on the disk of one instance and is gone with it: other instances and the ingestor do not
+/// see what is committed there. A Functions host on a developer's machine is told by its storage: none, or an emulator.
+fn check_sqlite_in_azure(
+    top: &Section<'_>,
+    catalog: &Catalog,
+    storage: Option<&Storage>,
+    environment: &dyn Environment,
+) {
+    let in_azure = environment.variable("WEBSITE_INSTANCE_ID").is_some();
+    let in_functions = environment.variable("FUNCTIONS_WORKER_RUNTIME").is_some();
+    let real_account = storage.is_some_and(|storage| !storage.is_emulator());
+    if catalog.is_sqlite() && (in_azure || (in_functions && real_account)) {
+        let message = "a SQLite file cannot be shared in Azure: each instance has its own and loses it; use PostgreSQL \
+                       or a REST catalog";
+        top.section("catalog").fault("uri", message);
+    }
+}
