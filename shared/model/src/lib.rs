@@ -3,7 +3,7 @@
 //! No I/O and no Iceberg, Parquet or Arrow in here, so that decisions can be written and tested as pure functions
 //! over plain values. Everything that crosses a layer of the house is made of these types.
 //!
-//! - [`blob_id`]: one identity for a blob, whatever URL form names it;
+//! - [`blob_id`], [`blob_url`]: one identity for a blob, whatever URL form names it, and the forms;
 //! - [`partition`]: the typed partition tuple and its JSON form;
 //! - [`file`]: what the planner knows of a data file or a delete file;
 //! - [`key`]: encoded key bounds and ranges, and what they prove;
@@ -11,6 +11,7 @@
 //! - [`rule`], [`reason`], [`outcome`]: why a partition was taken or left, and how it ended.
 
 pub mod blob_id;
+pub mod blob_url;
 pub mod file;
 pub mod key;
 pub mod order;
@@ -20,6 +21,7 @@ pub mod reason;
 pub mod rule;
 
 pub use blob_id::{BlobId, BlobIdError};
+pub use blob_url::UrlForm;
 pub use file::{DeleteFacts, DeleteKind, FileFacts, FileFormat};
 pub use key::{Bounds, KeyRange};
 pub use order::{OrderColumn, RowOrder};
