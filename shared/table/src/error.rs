@@ -1,0 +1,174 @@
+//! What can go wrong with a table, told by what the caller does next.
+
+use crate::ident::TableIdent;
+
+/// Any boxed cause.
+pub type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// What the caller of a failed call does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NextStep {
+    /// Wrong usage or configuration: tell the person, exit code 2.
+    Usage,
+    /// Something that must exist does not: tell the person, exit code 1.
+    Absent,
+    /// A service did not answer or refused for now: try again later.
+    Retry,
+    /// The table or file is damaged or of a kind that Firn cannot read: leave it alone and go on with the others.
+    Skip,
+}
+
+/// Why a catalog or table could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// The catalog's URI is not one that Firn can open.
+    #[error("catalog uri `{uri}`: {detail}")]
+    CatalogUri {
+        /// The URI, without secrets.
+        uri: String,
+        /// What is wrong and what to write instead.
+        detail: String,
+    },
+    /// The catalog's database is not there, or is no catalog.
+    #[error("catalog `{catalog}`: {detail}")]
+    CatalogAbsent {
+        /// The catalog's name or file.
+        catalog: String,
+        /// What was looked for.
+        detail: String,
+    },
+    /// The catalog did not answer.
+    #[error("catalog `{catalog}` does not answer: {source}")]
+    CatalogUnavailable {
+        /// The catalog's name or file.
+        catalog: String,
+        /// Why.
+        source: Source,
+    },
+    /// The catalog does not know the table.
+    #[error("table `{ident}` is not in catalog `{catalog}`; {}", known_tables(.ident, .known))]
+    TableAbsent {
+        /// The table asked for.
+        ident: TableIdent,
+        /// The catalog's name.
+        catalog: String,
+        /// Tables of the same namespace, sorted.
+        known: Vec<String>,
+    },
+    /// The table's metadata cannot be read as an Iceberg table.
+    #[error("table `{ident}`: metadata `{location}` cannot be used: {source}")]
+    Metadata {
+        /// The table.
+        ident: TableIdent,
+        /// The metadata file.
+        location: String,
+        /// Why.
+        source: Source,
+    },
+    /// A file that the table names could not be read.
+    #[error("table `{ident}`: cannot read `{path}`: {source}")]
+    Read {
+        /// The table.
+        ident: TableIdent,
+        /// The file.
+        path: String,
+        /// True when the same read may succeed later.
+        retryable: bool,
+        /// Why.
+        source: Source,
+    },
+    /// What the table's files say cannot be true, or cannot be understood.
+    #[error("table `{ident}`: {detail}")]
+    Damaged {
+        /// The table.
+        ident: TableIdent,
+        /// What is wrong, with the file or value.
+        detail: String,
+    },
+}
+
+impl TableError {
+    /// What the caller does next.
+    pub fn next_step(&self) -> NextStep {
+        match self {
+            TableError::CatalogUri { .. } => NextStep::Usage,
+            TableError::CatalogAbsent { .. } | TableError::TableAbsent { .. } => NextStep::Absent,
+            TableError::CatalogUnavailable { .. } | TableError::Read { retryable: true, .. } => NextStep::Retry,
+            TableError::Metadata { .. } | TableError::Read { .. } | TableError::Damaged { .. } => NextStep::Skip,
+        }
+    }
+}
+
+fn known_tables(ident: &TableIdent, known: &[String]) -> String {
+    let namespace = ident.namespace();
+    if known.is_empty() {
+        return format!("namespace `{namespace}` has no tables");
+    }
+    const SHOWN: usize = 20;
+    let shown: Vec<String> = known.iter().take(SHOWN).map(|name| format!("`{namespace}.{name}`")).collect();
+    let more = known.len().saturating_sub(SHOWN);
+    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("namespace `{namespace}` has {}{tail}", shown.join(", "))
+}
+
+/// How a swap of a table's metadata ended when it did not succeed (design section 6).
+#[derive(Debug, thiserror::Error)]
+pub enum SwapError {
+    /// Definitely not applied, because the table moved on or a requirement does not hold: reload and decide anew.
+    #[error("table `{ident}` changed meanwhile: {detail}")]
+    Conflict {
+        /// The table.
+        ident: TableIdent,
+        /// What does not hold.
+        detail: String,
+    },
+    /// Definitely not applied, because something did not answer before the swap was sent: try again later.
+    #[error("table `{ident}`: commit not sent: {source}")]
+    NotSent {
+        /// The table.
+        ident: TableIdent,
+        /// Why.
+        source: Source,
+    },
+    /// Sent, but nobody knows whether it was or will be applied. Delete nothing; reload and look for the snapshot.
+    #[error("table `{ident}`: commit state unknown: {source}")]
+    Unknown {
+        /// The table.
+        ident: TableIdent,
+        /// Why.
+        source: Source,
+    },
+    /// Definitely not applied, and it will not be next time either.
+    #[error("table `{ident}`: commit refused: {source}")]
+    Permanent {
+        /// The table.
+        ident: TableIdent,
+        /// Why.
+        source: Source,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absent_table_names_the_tables_of_its_namespace() {
+        let error = |known: &[&str]| TableError::TableAbsent {
+            ident: TableIdent::new(["iot"], "readngs"),
+            catalog: "lake".into(),
+            known: known.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        assert_eq!(
+            error(&["logs", "readings"]).to_string(),
+            "table `iot.readngs` is not in catalog `lake`; namespace `iot` has `iot.logs`, `iot.readings`"
+        );
+        assert_eq!(
+            error(&[]).to_string(),
+            "table `iot.readngs` is not in catalog `lake`; namespace `iot` has no tables"
+        );
+        let many: Vec<String> = (0..23).map(|n| format!("t{n}")).collect();
+        assert!(known_tables(&TableIdent::new(["n"], "x"), &many).ends_with("`n.t19` and 3 more"));
+        assert_eq!(error(&[]).next_step(), NextStep::Absent);
+    }
+}

@@ -1,0 +1,83 @@
+//! One version of a table, as the catalog had it when it was loaded.
+
+use std::sync::Arc;
+
+use arrow_schema::{Schema as ArrowSchema, SchemaRef as ArrowSchemaRef};
+use iceberg::io::FileIO;
+use iceberg::spec::{DEFAULT_SCHEMA_NAME_MAPPING, FormatVersion, NameMapping, SnapshotRef, TableMetadata};
+
+use crate::error::TableError;
+use crate::ident::TableIdent;
+
+/// One version of a table. It never changes; a later version is a new load.
+#[derive(Debug, Clone)]
+pub struct LoadedTable {
+    /// Its name in the catalog.
+    pub ident: TableIdent,
+    /// The metadata file that the catalog named.
+    pub metadata_location: String,
+    /// What that file says.
+    pub metadata: Arc<TableMetadata>,
+    /// Reads and writes the table's metadata files for the iceberg crate.
+    pub io: FileIO,
+}
+
+impl LoadedTable {
+    /// The current schema as an Arrow schema; every field, nested ones too, carries its field id under
+    /// `PARQUET:field_id`.
+    ///
+    /// # Errors
+    /// [`TableError::Damaged`] when a type has no Arrow form.
+    pub fn arrow_schema(&self) -> Result<ArrowSchemaRef, TableError> {
+        let schema: ArrowSchema = iceberg::arrow::schema_to_arrow_schema(self.metadata.current_schema())
+            .map_err(|error| self.damaged(format!("the current schema has no Arrow form: {error}")))?;
+        Ok(Arc::new(schema))
+    }
+
+    /// The name mapping for data files without field ids (`schema.name-mapping.default`), when the table has one.
+    ///
+    /// # Errors
+    /// [`TableError::Damaged`] when the property is no name mapping.
+    pub fn name_mapping(&self) -> Result<Option<NameMapping>, TableError> {
+        let Some(text) = self.property(DEFAULT_SCHEMA_NAME_MAPPING) else {
+            return Ok(None);
+        };
+        serde_json::from_str(text).map(Some).map_err(|error| {
+            self.damaged(format!("property {DEFAULT_SCHEMA_NAME_MAPPING} is no name mapping: {error}"))
+        })
+    }
+
+    /// A table property.
+    pub fn property(&self, key: &str) -> Option<&str> {
+        self.metadata.properties().get(key).map(String::as_str)
+    }
+
+    /// False when the owner of the table has switched Firn off for it with `firn.enabled=false`.
+    pub fn is_enabled(&self) -> bool {
+        !self.property("firn.enabled").is_some_and(|value| value.trim().eq_ignore_ascii_case("false"))
+    }
+
+    /// The snapshot that a branch points to; None for a branch that does not exist or a table without rows.
+    pub fn head(&self, branch: &str) -> Option<&SnapshotRef> {
+        self.metadata.snapshot_for_ref(branch)
+    }
+
+    /// The table's UUID, lower case with hyphens.
+    pub fn uuid(&self) -> String {
+        self.metadata.uuid().to_string()
+    }
+
+    /// The table's format version.
+    pub fn format_version(&self) -> FormatVersion {
+        self.metadata.format_version()
+    }
+
+    /// A table location without a trailing slash.
+    pub fn location(&self) -> &str {
+        self.metadata.location()
+    }
+
+    pub(crate) fn damaged(&self, detail: impl Into<String>) -> TableError {
+        TableError::Damaged { ident: self.ident.clone(), detail: detail.into() }
+    }
+}
