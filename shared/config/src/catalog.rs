@@ -114,9 +114,7 @@ enum Kind {
 
 /// Reads the section; None after a problem that leaves nothing to work with.
 pub(crate) fn read(section: &Section<'_>, has_storage: bool) -> Option<Catalog> {
-    if !section.has("type") {
-        section.fault("type", "is missing; write sql or rest");
-    }
+    section.require("type", "write sql or rest");
     let kind = section.word("type", &[("sql", Kind::Sql), ("rest", Kind::Rest)]);
     let catalog = match kind {
         Some(Kind::Sql) => read_sql(section, has_storage).map(Catalog::Sql),
@@ -128,29 +126,22 @@ pub(crate) fn read(section: &Section<'_>, has_storage: bool) -> Option<Catalog> 
 }
 
 fn read_sql(section: &Section<'_>, has_storage: bool) -> Option<SqlCatalog> {
-    if !section.has("uri") {
-        section.fault("uri", "is missing; write for example sqlite:////data/catalog.db");
-    }
-    if !section.has("name") {
-        section.fault("name", "is missing; write the catalog's name as the writers of the tables use it");
-    }
+    section.require("uri", "write for example sqlite:////data/catalog.db");
+    section.require("name", "write the catalog's name as the writers of the tables use it");
     let database = section
         .secret("uri")
         .and_then(|uri| database(uri.expose()).map_err(|problem| section.fault("uri", problem)).ok());
     let name = section.text("name");
     let warehouse = section.parsed("warehouse", |text| warehouse(text, has_storage));
-    if !has_storage && !section.has("warehouse") {
-        let message = "is missing; without a storage section it says where Firn keeps its state, for example \
-                       file:///data/warehouse";
-        section.fault("warehouse", message);
+    if !has_storage {
+        let remedy = "without a storage section it says where Firn keeps its state, for example file:///data/warehouse";
+        section.require("warehouse", remedy);
     }
     Some(SqlCatalog { name: name?, database: database?, warehouse })
 }
 
 fn read_rest(section: &Section<'_>) -> Option<RestCatalog> {
-    if !section.has("uri") {
-        section.fault("uri", "is missing; write the address of the REST catalog");
-    }
+    section.require("uri", "write the address of the REST catalog");
     let auth = section
         .word(
             "auth",
@@ -162,11 +153,10 @@ fn read_rest(section: &Section<'_>) -> Option<RestCatalog> {
             ],
         )
         .unwrap_or(RestAuth::None);
-    for (needing, key) in [(RestAuth::Bearer, "token"), (RestAuth::Oauth2, "credential")] {
-        if auth == needing && !section.has(key) {
-            section
-                .fault(key, format!("is missing; auth: {} needs it", if key == "token" { "bearer" } else { "oauth2" }));
-        }
+    match auth {
+        RestAuth::Bearer => section.require("token", "auth: bearer needs it"),
+        RestAuth::Oauth2 => section.require("credential", "auth: oauth2 needs it"),
+        RestAuth::None | RestAuth::Entra => {}
     }
     let http = |text: &str| match text.starts_with("https://") || text.starts_with("http://") {
         true => Ok(text.trim_end_matches('/').to_owned()),

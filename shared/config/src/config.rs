@@ -137,9 +137,7 @@ impl Parts {
             ("catalog", "add the section with type, uri, name and warehouse"),
             ("ingestion", "add the section with at least one dataset below datasets"),
         ] {
-            if !top.has(key) {
-                top.fault(key, format!("is missing; {remedy}"));
-            }
+            top.require(key, remedy);
         }
         let catalog = match top.has("catalog") {
             true => catalog::read(&top.section("catalog"), storage.is_some()),

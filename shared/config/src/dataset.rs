@@ -150,9 +150,7 @@ pub(crate) fn read_all(ingestion: &Section<'_>, base: &CompactionSettings) -> Ve
 
 /// The name is part of paths and messages, so it must be safe in both.
 fn read_name(section: &Section<'_>) -> Option<String> {
-    if !section.has("name") {
-        section.fault("name", "is missing; give the dataset a name");
-    }
+    section.require("name", "give the dataset a name");
     section.parsed("name", |name| {
         let unsafe_character = |c: char| c.is_control() || matches!(c, '/' | '\\' | '?' | '#' | '%');
         match name.len() <= 128 && !name.starts_with('.') && !name.contains(unsafe_character) {
@@ -163,9 +161,7 @@ fn read_name(section: &Section<'_>) -> Option<String> {
 }
 
 fn read_one(section: &Section<'_>, name: Option<String>, base: &CompactionSettings) -> Option<Dataset> {
-    if !section.has("table") {
-        section.fault("table", "is missing; write namespace and name of the table, for example iot.readings");
-    }
+    section.require("table", "write namespace and name of the table, for example iot.readings");
     let table = section.parsed("table", TableName::parse);
     let tantivy = section.section("tantivy");
     let indexing_columns = tantivy.texts("indexingColumns");

@@ -30,23 +30,27 @@ pub(crate) struct Section<'a> {
     reader: &'a Reader<'a>,
     path: String,
     entries: &'a [Entry],
+    /// Something else than a mapping stands there: what was noted about it is enough.
+    broken: bool,
 }
 
 impl<'a> Section<'a> {
     /// The mapping `node`; a missing or empty one has no keys, anything else is an error.
     pub(crate) fn new(reader: &'a Reader<'a>, path: impl Into<String>, node: Option<&'a Node>) -> Self {
         let path = path.into();
+        let mut broken = false;
         let entries: &[Entry] = match node.map(|node| &node.value) {
             Some(Value::Mapping(entries)) => entries,
             Some(_) if node.is_some_and(Node::is_null) => &[],
             Some(_) => {
                 let kind = node.map_or("", Node::kind);
+                broken = true;
                 reader.fault(&path, format!("is {kind}, not a mapping; write keys below it as `key: value`"));
                 &[]
             }
             None => &[],
         };
-        Self { reader, path, entries }
+        Self { reader, path, entries, broken }
     }
 
     pub(crate) fn reader(&self) -> &'a Reader<'a> {
@@ -86,6 +90,13 @@ impl<'a> Section<'a> {
     /// Whether a key stands in the file with a value, be it right or wrong.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key.as_deref() == Some(key) && !entry.node.is_null())
+    }
+
+    /// Notes a key that must be there and is not.
+    pub(crate) fn require(&self, key: &str, remedy: &str) {
+        if !self.has(key) && !self.broken {
+            self.fault(key, format!("is missing; {remedy}"));
+        }
     }
 
     pub(crate) fn section(&self, key: &str) -> Section<'a> {

@@ -95,7 +95,7 @@ pub(crate) fn read(section: &Section<'_>) -> Storage {
     let has_string = section.has("connectionString");
     match credential {
         Some(Credential::ConnectionString) if !has_string => {
-            section.fault("connectionString", "is missing; credential: connectionString needs it");
+            section.require("connectionString", "credential: connectionString needs it");
         }
         Some(kind) if kind != Credential::ConnectionString && has_string => {
             let message = format!("is not used with credential: {}; remove one of the two", kind.as_str());
@@ -104,7 +104,7 @@ pub(crate) fn read(section: &Section<'_>) -> Storage {
         _ => {}
     }
     if !has_string && !section.has("account") && !section.has("blobServiceUri") {
-        section.fault("account", "is missing; write account, blobServiceUri or connectionString");
+        section.require("account", "write account, blobServiceUri or connectionString");
     }
     let default = if has_string { Credential::ConnectionString } else { Credential::ManagedIdentity };
     let storage = Storage {

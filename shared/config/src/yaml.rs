@@ -76,12 +76,14 @@ pub(crate) fn parse(text: &str) -> Result<Option<Rc<Node>>, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| YamlError {
-            line: error.marker().line(),
-            message: format!(
-                "not YAML: {}; indent with spaces and quote texts that contain `: ` or ` #`",
-                error.info()
-            ),
+        let (event, span) = event.map_err(|error| {
+            let line = error.marker().line();
+            let variable = text.lines().nth(line.saturating_sub(1)).is_some_and(|text| text.contains("${"));
+            let remedy = match variable {
+                true => "put quotes around \"${NAME}\", which is needed between { and }",
+                false => "indent with spaces and quote texts that contain `: ` or ` #`",
+            };
+            YamlError { line, message: format!("not YAML: {}; {remedy}", error.info()) }
         })?;
         builder.take(event, span.start.line())?;
     }
