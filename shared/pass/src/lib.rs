@@ -1,1 +1,7 @@
-//! firn-pass
+//! One pass over the datasets: schedule, load, plan, record, and merge here or enqueue (design sections 3, 4 and 9).
+
+mod report;
+mod request;
+
+pub use report::{FailedDataset, FinishedPartition, PassError, PassSummary, PlannedPartition, Report, VerifyCheck};
+pub use request::{DateRange, ManualRequest, PartitionCondition, RequestError};
