@@ -1,1 +1,22 @@
-//! firn-storage
+//! Where blobs are kept: one port, [`BlobStore`], and what stands behind it.
+//!
+//! - [`store`]: the port: ranged reads, conditional puts, streaming uploads, listings, deletes;
+//! - [`error`]: failures, by what the caller does next;
+//! - [`local`]: a folder of this machine; [`memory`]: a store of the process;
+//! - [`routing`]: sends each blob to the store of its account;
+//! - [`crc`]: the CRC-64 that Azure Storage speaks.
+//!
+//! Every store passes the same contract suite (`tests/it/contract`). Nothing in here knows Iceberg or Parquet.
+
+pub mod crc;
+pub mod error;
+pub mod local;
+pub mod memory;
+pub mod routing;
+pub mod store;
+
+pub use error::StorageError;
+pub use local::LocalStore;
+pub use memory::MemoryStore;
+pub use routing::RoutingStore;
+pub use store::{BlobProperties, BlobStore, BlobUpload, Deleted, ListedBlob, PutCondition};

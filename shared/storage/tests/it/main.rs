@@ -1,0 +1,6 @@
+//! The contract that every store keeps, run against each of them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod contract;
+mod local;
+mod memory;
