@@ -55,6 +55,14 @@ pub enum TableError {
         /// Tables of the same namespace, sorted.
         known: Vec<String>,
     },
+    /// The table has no such branch.
+    #[error("table `{ident}` has no branch `{branch}`")]
+    BranchAbsent {
+        /// The table.
+        ident: TableIdent,
+        /// The branch asked for.
+        branch: String,
+    },
     /// The table's metadata cannot be read as an Iceberg table.
     #[error("table `{ident}`: metadata `{location}` cannot be used: {source}")]
     Metadata {
@@ -92,7 +100,9 @@ impl TableError {
     pub fn next_step(&self) -> NextStep {
         match self {
             TableError::CatalogUri { .. } => NextStep::Usage,
-            TableError::CatalogAbsent { .. } | TableError::TableAbsent { .. } => NextStep::Absent,
+            TableError::CatalogAbsent { .. } | TableError::TableAbsent { .. } | TableError::BranchAbsent { .. } => {
+                NextStep::Absent
+            }
             TableError::CatalogUnavailable { .. } | TableError::Read { retryable: true, .. } => NextStep::Retry,
             TableError::Metadata { .. } | TableError::Read { .. } | TableError::Damaged { .. } => NextStep::Skip,
         }
