@@ -1,0 +1,210 @@
+//! What the lines promise: one terminal event for each outcome, fixed words and fields, whole lines.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use firn_model::{Outcome, PartitionKey, PartitionValue, Rule, Scalar};
+use firn_telemetry::*;
+use serde_json::{Value, json};
+
+/// Remembers every call of `write`.
+#[derive(Clone, Default)]
+struct Calls(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Write for Calls {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().push(bytes.to_vec());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Calls {
+    fn lines(&self) -> Vec<Value> {
+        let text = String::from_utf8(self.0.lock().unwrap().concat()).unwrap();
+        assert!(text.is_empty() || text.ends_with('\n'));
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+const OUTCOMES: [Outcome; 6] =
+    [Outcome::Done, Outcome::Left, Outcome::Superseded, Outcome::Unknown, Outcome::Retry, Outcome::Failed];
+
+/// Fails to compile when an outcome is added, so that the list above is completed.
+fn is_listed(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Done | Outcome::Left | Outcome::Superseded | Outcome::Unknown | Outcome::Retry | Outcome::Failed => {
+            OUTCOMES.contains(&outcome)
+        }
+    }
+}
+
+fn start() -> PartitionStart {
+    let day = PartitionValue { name: "day".into(), value: Some(Scalar::Date(20_758)) };
+    let region = PartitionValue { name: "region".into(), value: None };
+    PartitionStart::new("spans", "iot.spans", &PartitionKey::new(3, vec![day, region]), "pass-1", "run-1", Rule::Manual)
+}
+
+#[test]
+fn each_outcome_emits_exactly_one_terminal_event() {
+    for outcome in OUTCOMES {
+        assert!(is_listed(outcome));
+        let calls = Calls::default();
+        let run = PartitionRun::start(&Emitter::to(calls.clone()), start());
+        assert_eq!(calls.lines().len(), 0, "nothing before the end");
+        run.finish(PartitionResult::new(outcome, "because"));
+        let lines = calls.lines();
+        let [line] = lines.as_slice() else { panic!("{outcome}: {lines:?}") };
+        assert_eq!(line["event"], "partitionFinished");
+        assert_eq!(line["outcome"], outcome.as_str());
+        assert_eq!(line["reason"], "because");
+    }
+}
+
+#[test]
+fn the_event_of_a_partition_has_every_field() {
+    let calls = Calls::default();
+    let result = PartitionResult {
+        files_before: 120,
+        files_after: 2,
+        rows_in: 1000,
+        rows_out: 990,
+        duplicates_dropped: 10,
+        bytes_in: 5000,
+        bytes_out: 3000,
+        conflicts: 2,
+        tries: 3,
+        snapshot_id: Some(7_000_000_000_000_000_001),
+        ..PartitionResult::new(Outcome::Done, "120 small files")
+    };
+    PartitionRun::start(&Emitter::to(calls.clone()), start()).finish(result);
+    let mut line = calls.lines().remove(0);
+    let fields = line.as_object_mut().unwrap();
+    let time = fields.remove("time").unwrap();
+    assert!(time.as_str().is_some_and(|time| time.len() == 24 && time.ends_with('Z')), "{time}");
+    assert!(fields.remove("durationMs").unwrap().is_u64());
+    let peak = fields.remove("peakRssBytes").unwrap();
+    assert_eq!(peak.is_u64(), cfg!(target_os = "linux"));
+    let expected = json!({
+        "event": "partitionFinished",
+        "outcome": "done",
+        "dataset": "spans",
+        "table": "iot.spans",
+        "specId": 3,
+        "partition": {"day": "2026-11-01", "region": null},
+        "pass": "pass-1",
+        "invocation": "run-1",
+        "rule": "manual",
+        "reason": "120 small files",
+        "filesBefore": 120,
+        "filesAfter": 2,
+        "rowsIn": 1000,
+        "rowsOut": 990,
+        "duplicatesDropped": 10,
+        "bytesIn": 5000,
+        "bytesOut": 3000,
+        "conflicts": 2,
+        "tries": 3,
+        "snapshotId": 7_000_000_000_000_000_001i64,
+        "counters": {"tracelake_catalog_commit_conflicts_total{component=\"compactor\"}": 2},
+    });
+    assert_eq!(line, expected);
+}
+
+#[test]
+fn work_that_ends_without_an_outcome_is_a_failure() {
+    let calls = Calls::default();
+    let emitter = Emitter::to(calls.clone());
+    drop(PartitionRun::start(&emitter, start()));
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _run = PartitionRun::start(&emitter, start());
+        panic!("in the middle of the work");
+    }));
+    assert!(panicked.is_err());
+    let lines = calls.lines();
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        assert_eq!((&line["event"], &line["outcome"]), (&json!("partitionFinished"), &json!("failed")));
+        assert!(line["reason"].as_str().unwrap().starts_with("ended without an outcome"));
+    }
+}
+
+#[test]
+fn a_pass_has_failed_when_a_partition_or_a_dataset_has() {
+    let emitted = |pass: PassFinished| {
+        let calls = Calls::default();
+        Emitter::to(calls.clone()).emit(&pass.counted(1000));
+        let mut lines = calls.lines();
+        assert_eq!(lines.len(), 1);
+        lines.remove(0)
+    };
+    let base = PassFinished { pass: "p".into(), invocation: "i".into(), rule: "manual", ..PassFinished::default() };
+    let line = emitted(PassFinished { partitions: 5, left: 4, done: 1, duration_ms: 1000, ..base.clone() });
+    assert_eq!((&line["event"], &line["outcome"]), (&json!("passFinished"), &json!("done")));
+    assert_eq!((&line["pass"], &line["rule"], &line["partitions"]), (&json!("p"), &json!("manual"), &json!(5)));
+    assert_eq!(line["counters"], json!({"firn_pass_failures_total": 0, "firn_pass_deadline_exceeded_total": 0}));
+    let line = emitted(PassFinished { failed: 1, duration_ms: 1001, ..base.clone() });
+    assert_eq!(line["outcome"], "failed");
+    assert_eq!(line["counters"], json!({"firn_pass_failures_total": 1, "firn_pass_deadline_exceeded_total": 1}));
+    assert_eq!(emitted(PassFinished { datasets_failed: 1, ..base })["outcome"], "failed");
+}
+
+#[test]
+fn a_dataset_that_was_passed_over_has_its_event() {
+    let calls = Calls::default();
+    let event = DatasetFailed {
+        dataset: "spans".into(),
+        table: "iot.spans".into(),
+        pass: "p".into(),
+        invocation: "i".into(),
+        reason: "table iot.spans is not in catalog lake".into(),
+    };
+    Emitter::to(calls.clone()).emit(&event);
+    let line = calls.lines().remove(0);
+    assert_eq!((&line["event"], &line["outcome"]), (&json!("datasetFailed"), &json!("failed")));
+    assert_eq!(line["reason"], "table iot.spans is not in catalog lake");
+}
+
+#[test]
+fn every_line_is_one_whole_write_from_any_thread() {
+    let calls = Calls::default();
+    let emitter = Emitter::to(calls.clone());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    PartitionRun::start(&emitter, start()).finish(PartitionResult::new(Outcome::Left, "line\nbreak"));
+                }
+            });
+        }
+    });
+    let written = calls.0.lock().unwrap();
+    assert_eq!(written.len(), 200);
+    for call in written.iter() {
+        assert_eq!(call.iter().filter(|byte| **byte == b'\n').count(), 1);
+        assert!(serde_json::from_slice::<Value>(call).unwrap().is_object());
+    }
+}
+
+/// A sink that is gone, as when the reader of a pipe has ended.
+struct Gone;
+
+impl Write for Gone {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+#[test]
+fn nobody_listening_stops_no_work() {
+    PartitionRun::start(&Emitter::to(Gone), start()).finish(PartitionResult::new(Outcome::Done, "merged"));
+}
