@@ -2,14 +2,17 @@
 //!
 //! - [`install`]: installs a tool once per target directory, whatever number of test processes ask for it at once;
 //! - [`azurite`]: the emulator of Azure Storage as a child process on free ports;
-//! - [`python`]: PyIceberg and DuckDB in one environment, and the scripts of `tests/py` run in it.
+//! - [`python`]: PyIceberg and DuckDB in one environment, and the scripts of `tests/py` run in it;
+//! - [`lake`]: a catalog and a warehouse for a test, with other parties' clients that write, read and check its tables.
 //!
 //! Set `FIRN_TOOLS_DIR` to share one set of tools between several target directories.
 
 pub mod azurite;
 pub mod install;
+pub mod lake;
 pub mod python;
 
 pub use azurite::Azurite;
 pub use install::{ToolError, install_once, tools_dir};
+pub use lake::{Digest, Lake};
 pub use python::{Python, ScriptError};

@@ -130,3 +130,16 @@ fn interpreter(environment: &Path) -> PathBuf {
 fn scripts_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../py")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_that_fails_shows_what_it_said() {
+        let error = Python::tools().try_run("digest.py", &["--no-such-option"]).unwrap_err();
+        let ScriptError::Failed { script, stderr, .. } = &error else { panic!("{error}") };
+        assert_eq!(script, "digest.py --no-such-option");
+        assert!(stderr.contains("--catalog"), "{stderr}");
+    }
+}

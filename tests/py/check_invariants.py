@@ -1,0 +1,189 @@
+"""Checks what must hold for a table after any run (design section 8), reading metadata and footers with PyIceberg.
+
+I2 every file of every retained snapshot exists
+I3 no path is live twice in a snapshot
+I4 the totals of each summary equal a recount
+I5 a claim of sortedness (sort_order_id, or firn's and timelake's footer keys) is true over the whole file
+I9 no path was replaced by two commits
+
+Row counts and values (I1) are compared by digests. Prints {"ok": bool, "violations": [text], "checked": {...}}.
+"""
+
+import collections
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.table.sorting import NullOrder, SortDirection
+
+import rows
+from lake import answer, arguments, load_table
+
+DELETED = 2
+
+
+def main():
+    args = arguments(__doc__).parse_args()
+    table = load_table(args)
+    files = Files(table.io)
+    violations, checked = [], collections.Counter()
+    for snapshot in table.metadata.snapshots:
+        checked["snapshots"] += 1
+        manifests, lost = reachable_manifests(snapshot, files)
+        live = [entry for manifest in manifests for entry in files.live(manifest)]
+        lost += [entry.data_file.file_path for entry in live if not files.exists(entry.data_file.file_path)]
+        violations += [f"I2: snapshot {snapshot.snapshot_id} needs {path}, which does not exist" for path in lost]
+        violations += live_twice(snapshot, live)
+        violations += wrong_totals(snapshot, live)
+        if snapshot == table.metadata.current_snapshot():
+            for file in (entry.data_file for entry in live if entry.data_file.content == 0):
+                checked["files"] += 1
+                if files.exists(file.file_path):
+                    violations += false_claims(table, file, checked)
+    violations += replaced_twice(files.entries)
+    checked["paths"] = len(files.known)
+    answer({"ok": not violations, "violations": violations, "checked": checked})
+
+
+class Files:
+    """What storage has; every file is asked for and every manifest read once, for snapshots share most of them."""
+
+    def __init__(self, io):
+        self.io = io
+        self.known = {}
+        self.entries = {}
+
+    def exists(self, path):
+        """Whether the file is there."""
+        if path not in self.known:
+            self.known[path] = self.io.new_input(path).exists()
+        return self.known[path]
+
+    def live(self, manifest):
+        """Entries of a manifest that are not deleted."""
+        path = manifest.manifest_path
+        if path not in self.entries:
+            self.entries[path] = manifest.fetch_manifest_entry(self.io, discard_deleted=False)
+        return [entry for entry in self.entries[path] if entry.status != DELETED]
+
+
+def reachable_manifests(snapshot, files):
+    """(manifests that are there, paths of those that are not)."""
+    if not files.exists(snapshot.manifest_list):
+        return [], [snapshot.manifest_list]
+    manifests = snapshot.manifests(files.io)
+    there = [manifest for manifest in manifests if files.exists(manifest.manifest_path)]
+    return there, [m.manifest_path for m in manifests if m not in there]
+
+
+def live_twice(snapshot, live):
+    """I3."""
+    counts = collections.Counter((entry.data_file.file_path, entry.data_file.content) for entry in live)
+    for (path, _), count in counts.items():
+        if count > 1:
+            yield f"I3: {path} is live {count} times in snapshot {snapshot.snapshot_id}"
+
+
+def wrong_totals(snapshot, live):
+    """I4; a total that a writer left out is no violation."""
+    data = [entry.data_file for entry in live if entry.data_file.content == 0]
+    deletes = [entry.data_file for entry in live if entry.data_file.content != 0]
+    recount = {
+        "total-data-files": len(data),
+        "total-delete-files": len(deletes),
+        "total-records": sum(file.record_count for file in data),
+        "total-files-size": sum(file.file_size_in_bytes for file in data + deletes),
+    }
+    summary = snapshot.summary.additional_properties if snapshot.summary else {}
+    for name, count in recount.items():
+        if name in summary and int(summary[name]) != count:
+            yield f"I4: snapshot {snapshot.snapshot_id} says {name} {summary[name]}, a recount gives {count}"
+
+
+def replaced_twice(entries):
+    """I9: a path that was written once is deleted once. Takes the entries of each manifest."""
+    by = collections.defaultdict(set)
+    for of_manifest in entries.values():
+        for entry in of_manifest:
+            if entry.status == DELETED:
+                by[entry.data_file.file_path].add(entry.snapshot_id)
+    for path, snapshots in by.items():
+        if len(snapshots) > 1:
+            yield f"I9: {path} was replaced by snapshots {sorted(snapshots)}"
+
+
+def false_claims(table, file, checked):
+    """I5 for one data file."""
+    with table.io.new_input(file.file_path).open() as stream:
+        parquet = pq.ParquetFile(stream)
+        keys = {k.decode(): v.decode(errors="replace") for k, v in (parquet.metadata.metadata or {}).items()}
+        for claim, order in claims(table, file, keys):
+            checked["claims"] += 1
+            names = {field_id(field): field.name for field in parquet.schema_arrow}
+            absent = [column for column, _, _ in order if column not in names]
+            columns = [names[column] for column, _, _ in order if column not in absent]
+            present = [entry for entry in order if entry[0] not in absent]
+            data = parquet.read(columns=columns)
+            ranks = [rank(data[names[column]], *direction) for column, *direction in present]
+            place = first_descent(ranks, data.num_rows)
+            if place is not None:
+                yield f"I5: {file.file_path} claims {claim}, but row {place + 1} comes before row {place}"
+
+
+def claims(table, file, keys):
+    """(text of the claim, [(field id, descending, nulls first)]) of every claim that the file or its entry makes."""
+    if file.sort_order_id:
+        order = next((o for o in table.metadata.sort_orders if o.order_id == file.sort_order_id), None)
+        if order is None:
+            raise SystemExit(f"{file.file_path} claims sort order {file.sort_order_id}, which the table does not have")
+        fields = [
+            (f.source_id, f.direction == SortDirection.DESC, f.null_order == NullOrder.NULLS_FIRST) for f in order.fields
+        ]
+        yield f"sort_order_id {file.sort_order_id}", fields
+    for key in ("firn.order", "timelake.sort"):
+        # For example `3 asc nulls-first,1 desc nulls-last`: field ids, most significant first.
+        if keys.get(key):
+            parts = [part.split() for part in keys[key].split(",")]
+            yield f"{key}={keys[key]}", [(int(i), way == "desc", nulls == "nulls-first") for i, way, nulls in parts]
+
+
+def field_id(field):
+    """The Iceberg field id of a Parquet column."""
+    return int((field.metadata or {}).get(b"PARQUET:field_id", b"-1"))
+
+
+def rank(column, descending, nulls_first):
+    """int64 a row in the order that is claimed: equal values have equal ranks, greater ones greater ranks."""
+    column = column.combine_chunks()
+    if pa.types.is_floating(column.type):
+        # The total order of floats: by sign, then by bits; -NaN first, NaN last.
+        bits = np.asarray(pc.cast(column, pa.float64()).fill_null(0.0)).view(np.int64)
+        values = np.where(bits < 0, np.int64(-1) - (bits & np.int64(0x7FFFFFFFFFFFFFFF)), bits)
+        _, dense = np.unique(values, return_inverse=True)
+    elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_binary(column.type):
+        dense = np.asarray(pc.rank(pc.cast(column, pa.large_binary()), tiebreaker="dense"))
+    else:
+        numbers = pc.cast(column, pa.int8()) if pa.types.is_boolean(column.type) else column
+        dense = np.asarray(pc.rank(numbers, tiebreaker="dense"))
+    dense = dense.astype(np.int64) * (-1 if descending else 1)
+    nulls = np.asarray(column.is_null())
+    dense[nulls] = np.iinfo(np.int64).min if nulls_first else np.iinfo(np.int64).max
+    return dense
+
+
+def first_descent(ranks, count):
+    """The first row that is greater than the next one, or None."""
+    if count < 2 or not ranks:
+        return None
+    tied = np.ones(count - 1, dtype=bool)
+    wrong = np.zeros(count - 1, dtype=bool)
+    for values in ranks:
+        wrong |= tied & (values[:-1] > values[1:])
+        tied &= values[:-1] == values[1:]
+    places = np.flatnonzero(wrong)
+    return int(places[0]) if len(places) else None
+
+
+if __name__ == "__main__":
+    main()

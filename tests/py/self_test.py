@@ -1,0 +1,129 @@
+"""The tools' own test: a digest or a check that cannot fail would make every test that uses it worthless."""
+
+import datetime
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+
+import check_invariants as check
+import rows
+from lake import answer
+from sources import entries_of
+
+
+def main():
+    tests = [value for name, value in sorted(globals().items()) if name.startswith("test_")]
+    for test in tests:
+        test()
+    answer({"ok": True, "tests": len(tests)})
+
+
+def table(**columns):
+    return pa.table(columns)
+
+
+def differ(first, second):
+    assert rows.digest(first)["digest"] != rows.digest(second)["digest"], (first, second)
+
+
+def same(first, second):
+    assert rows.digest(first) == rows.digest(second), (first, second)
+
+
+def test_a_digest_ignores_order_and_layout():
+    first = table(a=[1, 2, None], b=["x", None, "z"])
+    same(first, first.take([2, 0, 1]))
+    same(first, first.select(["b", "a"]))
+    same(first, pa.concat_tables([first.slice(0, 1), first.slice(1)]))
+    parts = rows.add(rows.digest(first.slice(0, 2)), rows.digest(first.slice(2)))
+    assert parts == rows.digest(first)
+
+
+def test_a_digest_ignores_width_of_types():
+    first = pa.table({"a": pa.array([1, -2], pa.int32()), "b": pa.array([0.5, None], pa.float32())})
+    same(first, pa.table({"a": pa.array([1, -2], pa.int64()), "b": pa.array([0.5, None], pa.float64())}))
+    same(table(s=pa.array(["x"], pa.string())), table(s=pa.array(["x"], pa.large_string())))
+
+
+def test_a_digest_sees_every_change():
+    first = table(a=[1, 2], b=["x", "y"])
+    differ(first, table(a=[2, 1], b=["x", "y"]))  # two values of one column swapped
+    differ(first, table(a=[1, 3], b=["x", "y"]))
+    differ(first, table(a=[1, 2], c=["x", "y"]))  # another name
+    differ(table(a=[1, 1, 2]), table(a=[1, 2, 2]))  # another row doubled
+    differ(table(s=[""]), table(s=pa.array([None], pa.string())))
+    differ(table(s=["a\0"]), table(s=["a"]))
+    differ(table(f=[0.0]), table(f=[-0.0]))
+    differ(table(f=[float("nan")]), table(f=pa.array([None], pa.float64())))
+    differ(table(b=[False]), table(b=pa.array([None], pa.bool_())))
+    differ(table(n=[0]), table(n=pa.array([None], pa.int64())))
+
+
+def test_a_digest_sees_nested_values():
+    def nested(values):
+        return pa.table({"s": pa.array(values, pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))]))})
+
+    differ(nested([{"x": 1, "y": ["a"]}, {"x": 2, "y": None}]), nested([{"x": 2, "y": ["a"]}, {"x": 1, "y": None}]))
+    differ(nested([None]), nested([{"x": None, "y": None}]))
+    differ(nested([{"x": 1, "y": []}]), nested([{"x": 1, "y": None}]))
+
+
+def test_a_descent_is_found_under_every_direction():
+    def descent(values, descending=False, nulls_first=True):
+        return check.first_descent([check.rank(pa.chunked_array([values]), descending, nulls_first)], len(values))
+
+    assert descent([1, 1, 3]) is None
+    assert descent([1, 3, 2]) == 1
+    assert descent([3, 2, 2], descending=True) is None
+    assert descent([2, 3], descending=True) == 0
+    assert descent([None, 1]) is None
+    assert descent([1, None]) == 0
+    assert descent([1, None], nulls_first=False) is None
+    assert descent([None, 3, 1], descending=True) is None
+    assert descent([float("-inf"), -0.0, 0.0, float("nan")]) is None
+    assert descent([0.0, -0.0]) == 0
+    assert descent([-float("nan"), float("-inf")]) is None
+    assert descent(["a", "a\0", "b", "é", "日"]) is None
+    assert descent([False, True]) is None
+    assert descent([True, False]) == 0
+
+
+def test_the_second_column_counts_within_ties_only():
+    first = np.array([1, 1, 2])
+    assert check.first_descent([first, np.array([1, 2, 0])], 3) is None
+    assert check.first_descent([first, np.array([2, 1, 0])], 3) == 0
+
+
+def entry(path, records=1, size=10, content=0, status=1, snapshot=1):
+    file = SimpleNamespace(file_path=path, record_count=records, file_size_in_bytes=size, content=content)
+    return SimpleNamespace(data_file=file, status=status, snapshot_id=snapshot)
+
+
+def test_metadata_checks_find_what_is_wrong():
+    summary = {"total-data-files": "2", "total-records": "2", "total-files-size": "20", "total-delete-files": "0"}
+    snapshot = SimpleNamespace(
+        snapshot_id=7, manifest_list="l", summary=SimpleNamespace(additional_properties=summary)
+    )
+    good = [entry("a"), entry("b")]
+    assert list(check.live_twice(snapshot, good)) == []
+    assert list(check.wrong_totals(snapshot, good)) == []
+    assert len(list(check.live_twice(snapshot, [entry("a"), entry("a")]))) == 1
+    assert [text.split(" ")[4] for text in check.wrong_totals(snapshot, [entry("a"), entry("b", records=2)])] == [
+        "total-records"
+    ]
+    gone = check.Files(SimpleNamespace(new_input=lambda path: SimpleNamespace(exists=lambda: path != "l")))
+    assert check.reachable_manifests(snapshot, gone) == ([], ["l"])
+    twice = {"m": [entry("a", status=2, snapshot=1), entry("a", status=2, snapshot=2)]}
+    assert len(list(check.replaced_twice(twice))) == 1
+
+
+def test_changelog_entries_are_read_whole():
+    text = "junk\nfoo (1.2-3) unstable; urgency=low\n\n  * One\n  * Two\n\n -- A B <a@b.c>  Fri, 02 Jan 2009 03:04:05 +0100\n"
+    (found,) = entries_of(text.splitlines(keepends=True))
+    assert found["ts"] == datetime.datetime(2009, 1, 2, 2, 4, 5, tzinfo=datetime.timezone.utc)
+    assert (found["package"], found["body"], found["by"]["email"]) == ("foo", "* One\n  * Two", "a@b.c")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+//! A lake for a test: a catalog, a warehouse, and other parties' clients that write and read its tables.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::python::Python;
+
+/// A SQLite catalog in a folder and a warehouse, seen through PyIceberg and DuckDB.
+#[derive(Debug, Clone)]
+pub struct Lake {
+    python: Python,
+    folder: PathBuf,
+    warehouse: String,
+    connection_string: Option<String>,
+}
+
+/// Row count and order-independent digest of a table's rows. Equal multisets of rows have equal digests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digest {
+    /// Rows.
+    pub rows: u64,
+    /// Two 64-bit sums over the rows' hashes, as hexadecimal text.
+    pub digest: String,
+}
+
+impl Lake {
+    /// A lake in a local folder: `catalog.db` and `warehouse/` in it.
+    pub fn local(folder: &Path) -> Lake {
+        let warehouse = format!("file://{}", folder.join("warehouse").display());
+        Lake { python: Python::tools(), folder: folder.to_path_buf(), warehouse, connection_string: None }
+    }
+
+    /// A lake in Azurite: the catalog in `folder`, the warehouse at `abfss://…` reached by `connection_string`.
+    pub fn azurite(folder: &Path, warehouse: &str, connection_string: &str) -> Lake {
+        Lake {
+            python: Python::tools(),
+            folder: folder.to_path_buf(),
+            warehouse: warehouse.to_owned(),
+            connection_string: Some(connection_string.to_owned()),
+        }
+    }
+
+    /// The name under which the catalog's rows are stored (`catalog.name` in a configuration).
+    pub fn catalog_name(&self) -> &'static str {
+        "lake"
+    }
+
+    /// The catalog's address, as `catalog.uri` in a configuration takes it.
+    pub fn catalog_uri(&self) -> String {
+        format!("sqlite:///{}", self.folder.join("catalog.db").display())
+    }
+
+    /// The warehouse's address, as `catalog.warehouse` in a configuration takes it.
+    pub fn warehouse(&self) -> &str {
+        &self.warehouse
+    }
+
+    /// Creates a table and appends to it; `options` are those of `make_table.py`. Returns what the script says: location,
+    /// metadata_location, snapshot_id, snapshots, rows, files, columns.
+    ///
+    /// # Panics
+    /// When the script fails.
+    pub fn make_table(&self, table: &str, options: &[&str]) -> Value {
+        self.run("make_table.py", table, options)
+    }
+
+    /// The rows as PyIceberg reads them; `options` are those of `digest.py` (`--snapshot`, `--dedup`, …).
+    ///
+    /// # Panics
+    /// When the script fails.
+    pub fn digest(&self, table: &str, options: &[&str]) -> Digest {
+        digest_of(&self.run("digest.py", table, options))
+    }
+
+    /// The rows as DuckDB reads them; `options` are those of `duck_digest.py`.
+    ///
+    /// # Panics
+    /// When the script fails.
+    pub fn duck_digest(&self, table: &str, options: &[&str]) -> Digest {
+        digest_of(&self.run("duck_digest.py", table, options))
+    }
+
+    /// What the metadata says; see `inspect_table.py`.
+    ///
+    /// # Panics
+    /// When the script fails.
+    pub fn inspect(&self, table: &str, options: &[&str]) -> Value {
+        self.run("inspect_table.py", table, options)
+    }
+
+    /// Asserts the invariants that need no comparison (I2 to I5 and I9 of design section 8).
+    ///
+    /// # Panics
+    /// With every violation.
+    pub fn check_invariants(&self, table: &str) {
+        let found = self.run("check_invariants.py", table, &[]);
+        assert_eq!(found["violations"], Value::Array(Vec::new()), "{table}: {found:#}");
+    }
+
+    /// A command of a script on a table, for tests that need the process itself.
+    pub fn command(&self, script: &str, table: &str, options: &[&str]) -> std::process::Command {
+        let mut command = self.python.command(script);
+        command.args(self.table_arguments(table)).args(options);
+        command
+    }
+
+    fn run(&self, script: &str, table: &str, options: &[&str]) -> Value {
+        let mut args = self.table_arguments(table);
+        args.extend(options.iter().map(|option| (*option).to_owned()));
+        self.python.run(script, &args)
+    }
+
+    fn table_arguments(&self, table: &str) -> Vec<String> {
+        let mut args = vec![
+            "--catalog".to_owned(),
+            self.catalog_uri(),
+            "--catalog-name".to_owned(),
+            self.catalog_name().to_owned(),
+            "--warehouse".to_owned(),
+            self.warehouse.clone(),
+            "--table".to_owned(),
+            table.to_owned(),
+        ];
+        if let Some(text) = &self.connection_string {
+            args.extend(["--connection-string".to_owned(), text.clone()]);
+        }
+        args
+    }
+}
+
+#[allow(clippy::expect_used, reason = "both scripts print exactly these fields")]
+fn digest_of(answer: &Value) -> Digest {
+    Digest {
+        rows: answer["rows"].as_u64().expect("rows"),
+        digest: answer["digest"].as_str().expect("digest").to_owned(),
+    }
+}
