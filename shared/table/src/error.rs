@@ -1,5 +1,8 @@
 //! What can go wrong with a table, told by what the caller does next.
 
+use firn_model::BlobIdError;
+use firn_storage::StorageError;
+
 use crate::ident::TableIdent;
 
 /// Any boxed cause.
@@ -73,17 +76,23 @@ pub enum TableError {
         /// Why.
         source: Source,
     },
-    /// A file that the table names could not be read.
-    #[error("table `{ident}`: cannot read `{path}`: {source}")]
+    /// A path in the table's metadata names no blob that Firn can reach.
+    #[error("table `{ident}`: {source}")]
+    Url {
+        /// The table.
+        ident: TableIdent,
+        /// What is wrong with the path.
+        source: BlobIdError,
+    },
+    /// A metadata file of the table could not be read.
+    #[error("table `{ident}`: cannot read {what}: {source}")]
     Read {
         /// The table.
         ident: TableIdent,
-        /// The file.
-        path: String,
-        /// True when the same read may succeed later.
-        retryable: bool,
-        /// Why.
-        source: Source,
+        /// What kind of file it is.
+        what: &'static str,
+        /// Why; names the file.
+        source: StorageError,
     },
     /// What the table's files say cannot be true, or cannot be understood.
     #[error("table `{ident}`: {detail}")]
@@ -103,8 +112,13 @@ impl TableError {
             TableError::CatalogAbsent { .. } | TableError::TableAbsent { .. } | TableError::BranchAbsent { .. } => {
                 NextStep::Absent
             }
-            TableError::CatalogUnavailable { .. } | TableError::Read { retryable: true, .. } => NextStep::Retry,
-            TableError::Metadata { .. } | TableError::Read { .. } | TableError::Damaged { .. } => NextStep::Skip,
+            TableError::CatalogUnavailable { .. } => NextStep::Retry,
+            TableError::Read { source, .. } => match source {
+                error if error.is_retryable() => NextStep::Retry,
+                StorageError::NoContainer { .. } | StorageError::Denied { .. } => NextStep::Absent,
+                _ => NextStep::Skip,
+            },
+            TableError::Metadata { .. } | TableError::Url { .. } | TableError::Damaged { .. } => NextStep::Skip,
         }
     }
 }

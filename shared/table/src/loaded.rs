@@ -1,13 +1,18 @@
 //! One version of a table, as the catalog had it when it was loaded.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{Schema as ArrowSchema, SchemaRef as ArrowSchemaRef};
+use firn_model::BlobId;
+use firn_storage::BlobStore;
 use iceberg::io::FileIO;
 use iceberg::spec::{DEFAULT_SCHEMA_NAME_MAPPING, FormatVersion, NameMapping, SnapshotRef, TableMetadata};
 
 use crate::error::TableError;
 use crate::ident::TableIdent;
+use crate::io::TableStore;
+use crate::partition_type::{SpecTypes, spec_types};
 
 /// One version of a table. It never changes; a later version is a new load.
 #[derive(Debug, Clone)]
@@ -20,6 +25,8 @@ pub struct LoadedTable {
     pub metadata: Arc<TableMetadata>,
     /// Reads and writes the table's metadata files for the iceberg crate.
     pub io: FileIO,
+    /// Where the table's files are.
+    pub store: TableStore,
 }
 
 impl LoadedTable {
@@ -72,7 +79,28 @@ impl LoadedTable {
         self.metadata.format_version()
     }
 
-    /// A table location without a trailing slash.
+    /// The store that holds the table's files.
+    pub fn blobs(&self) -> &Arc<dyn BlobStore> {
+        self.store.blobs()
+    }
+
+    /// The identity of a path that the table's metadata holds.
+    ///
+    /// # Errors
+    /// [`TableError::Url`] when it names no blob that Firn can reach.
+    pub fn blob_id(&self, path: &str) -> Result<BlobId, TableError> {
+        self.store.blob_id(path).map_err(|source| TableError::Url { ident: self.ident.clone(), source })
+    }
+
+    /// The types of every partition spec, by spec id.
+    ///
+    /// # Errors
+    /// See [`crate::partition_type::spec_types`].
+    pub fn spec_types(&self) -> Result<HashMap<i32, Arc<SpecTypes>>, TableError> {
+        spec_types(&self.ident, &self.metadata)
+    }
+
+    /// The table location without a trailing slash.
     pub fn location(&self) -> &str {
         self.metadata.location()
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use iceberg::io::FileIO;
+use firn_model::BlobId;
+use firn_storage::{PutCondition, StorageError};
 use iceberg::spec::TableMetadata;
 use iceberg::{TableRequirement, TableUpdate};
 use rand::Rng;
@@ -19,6 +20,7 @@ use super::sqlite_url::database_path;
 use super::{Catalog, sql_error};
 use crate::error::{SwapError, TableError};
 use crate::ident::TableIdent;
+use crate::io::TableStore;
 use crate::loaded::LoadedTable;
 
 const SELECT_ROW: &str =
@@ -38,7 +40,7 @@ const SWAP_TRIES: u32 = 5;
 pub struct SqlCatalog {
     name: String,
     pool: SqlitePool,
-    io: FileIO,
+    store: TableStore,
 }
 
 impl SqlCatalog {
@@ -48,7 +50,7 @@ impl SqlCatalog {
     /// # Errors
     /// [`TableError::CatalogUri`] for a URI of another kind, [`TableError::CatalogAbsent`] when there is no such file (it is
     /// never created: an empty catalog would look like success) or no catalog in it.
-    pub async fn open(uri: &str, name: &str, io: FileIO) -> Result<Self, TableError> {
+    pub async fn open(uri: &str, name: &str, store: TableStore) -> Result<Self, TableError> {
         let path = database_path(uri)?;
         if !path.is_file() {
             return Err(TableError::CatalogAbsent {
@@ -63,7 +65,7 @@ impl SqlCatalog {
             .connect_with(options)
             .await
             .map_err(|error| unavailable(name, error))?;
-        let catalog = Self { name: name.to_owned(), pool, io };
+        let catalog = Self { name: name.to_owned(), pool, store };
         catalog.check_schema(&path).await?;
         Ok(catalog)
     }
@@ -95,12 +97,11 @@ impl SqlCatalog {
     }
 
     async fn read_metadata(&self, ident: &TableIdent, location: &str) -> Result<TableMetadata, TableError> {
-        let read = async { self.io.new_input(location)?.read().await };
-        let bytes = read.await.map_err(|error| TableError::Read {
+        let id = self.store.blob_id(location).map_err(|source| TableError::Url { ident: ident.clone(), source })?;
+        let bytes = self.store.blobs().read_all(&id).await.map_err(|source| TableError::Read {
             ident: ident.clone(),
-            path: location.to_owned(),
-            retryable: error.retryable(),
-            source: error.into(),
+            what: "its current metadata",
+            source,
         })?;
         metadata_file::decode(&bytes).map_err(|source| TableError::Metadata {
             ident: ident.clone(),
@@ -167,7 +168,8 @@ impl Catalog for SqlCatalog {
             ident: ident.clone(),
             metadata_location: location,
             metadata: Arc::new(metadata),
-            io: self.io.clone(),
+            io: self.store.file_io(),
+            store: self.store.clone(),
         })
     }
 
@@ -199,8 +201,13 @@ impl Catalog for SqlCatalog {
         let permanent = |source| SwapError::Permanent { ident: ident.clone(), source };
         let new = metadata_file::next_location(old, &metadata).map_err(permanent)?;
         let bytes = metadata_file::encode(&metadata).map_err(permanent)?;
-        let write = async { self.io.new_output(&new)?.write(Bytes::from(bytes)).await };
-        write.await.map_err(|error| not_sent(ident, error))?;
+        let id = self.store.blob_id(&new).map_err(|error| permanent(error.into()))?;
+        let written = self.store.blobs().put(&id, Bytes::from(bytes), PutCondition::IfAbsent).await;
+        written.map_err(|error| match error {
+            // The catalog was not touched, whatever became of the file.
+            error if error.is_retryable() || matches!(error, StorageError::Unknown { .. }) => not_sent(ident, error),
+            error => permanent(error.into()),
+        })?;
 
         let lost = match self.send_swap(ident, old, &new).await {
             Ok(Swapped::Yes) => None,
@@ -209,13 +216,13 @@ impl Catalog for SqlCatalog {
             Err(error) => {
                 // Only an unknown state may still need the file.
                 if !matches!(error, SwapError::Unknown { .. }) {
-                    self.delete_unused(&new).await;
+                    self.delete_unused(&id).await;
                 }
                 return Err(error);
             }
         };
         if let Some(detail) = lost {
-            self.delete_unused(&new).await;
+            self.delete_unused(&id).await;
             return Err(SwapError::Conflict { ident: ident.clone(), detail: detail.to_owned() });
         }
         Ok(LoadedTable { metadata_location: new, metadata: Arc::new(metadata), ..table.clone() })
@@ -224,9 +231,9 @@ impl Catalog for SqlCatalog {
 
 impl SqlCatalog {
     /// Removes a metadata file that no catalog row will ever name. A failure leaves an orphan, nothing worse.
-    async fn delete_unused(&self, location: &str) {
-        if let Err(error) = self.io.delete(location).await {
-            tracing::warn!(location, %error, "an unused metadata file was left behind");
+    async fn delete_unused(&self, id: &BlobId) {
+        if let Err(error) = self.store.blobs().delete(id).await {
+            tracing::warn!(blob = %id, %error, "an unused metadata file was left behind");
         }
     }
 }

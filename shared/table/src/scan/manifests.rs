@@ -37,21 +37,17 @@ impl LoadedTable {
                 snapshot.snapshot_id()
             )));
         }
-        let bytes = self.read(path).await?;
+        let bytes = self.read("the manifest list", path).await?;
         let list = ManifestList::parse_with_version(&bytes, self.format_version())
             .map_err(|error| self.damaged(format!("`{path}` is no manifest list: {error}")))?;
         Ok(list.consume_entries().into_iter().collect())
     }
 
     /// A whole file of the table's metadata.
-    pub(crate) async fn read(&self, path: &str) -> Result<Bytes, TableError> {
-        let read = async { self.io.new_input(path)?.read().await };
-        read.await.map_err(|error| TableError::Read {
-            ident: self.ident.clone(),
-            path: path.to_owned(),
-            retryable: error.retryable(),
-            source: error.into(),
-        })
+    async fn read(&self, what: &'static str, path: &str) -> Result<Bytes, TableError> {
+        let id = self.blob_id(path)?;
+        let read = self.blobs().read_all(&id).await;
+        read.map_err(|source| TableError::Read { ident: self.ident.clone(), what, source })
     }
 }
 
@@ -100,7 +96,7 @@ pub(crate) async fn reduce<T: Send + 'static>(
             let damaged = |detail: String| table.damaged(format!("manifest `{path}` {detail}"));
             // The semaphore is never closed, and a permit count above u32 cannot come from the clamp.
             let _permit = room.acquire_many(bytes as u32).await.map_err(|error| damaged(error.to_string()))?;
-            let content = table.read(&path).await?;
+            let content = table.read("a manifest", &path).await?;
             let decoded = tokio::task::spawn_blocking(move || {
                 let mut result = (work.0)();
                 live_entries(&content, &spec, &manifest, |entry| (work.1)(&mut result, entry, &spec))?;

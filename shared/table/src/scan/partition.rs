@@ -14,7 +14,6 @@ use crate::facts::{KeyColumns, delete_facts, file_facts};
 use crate::filter::may_hold;
 use crate::key_bytes::memcmp;
 use crate::loaded::LoadedTable;
-use crate::partition_type::spec_types;
 
 /// What is live in one partition.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +48,7 @@ pub async fn partition_facts(
         wanted.iter().map(|key| (key.clone(), Arc::new(key.clone()))).collect();
     let mut found = Found::default();
     if let Some(snapshot) = head(table, branch)? {
-        let specs = spec_types(&table.ident, &table.metadata)?;
+        let specs = table.spec_types()?;
         let manifests = table.manifests(snapshot).await?;
         let selected = select(table, &specs, manifests, |manifest, spec| {
             (holds_deletes(manifest) && spec.is_unpartitioned())

@@ -11,7 +11,6 @@ use super::{head, sorted_by_key};
 use crate::error::TableError;
 use crate::filter::PartitionFilter;
 use crate::loaded::LoadedTable;
-use crate::partition_type::spec_types;
 
 /// What is live in one partition. Sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +64,7 @@ pub async fn partition_stats(
     small_below: u64,
 ) -> Result<Vec<PartitionStats>, TableError> {
     let Some(snapshot) = head(table, branch)? else { return Ok(Vec::new()) };
-    let specs = spec_types(&table.ident, &table.metadata)?;
+    let specs = table.spec_types()?;
     let manifests = table.manifests(snapshot).await?;
     let selected = select(table, &specs, manifests, |manifest, spec| {
         filter.may_match(spec, manifest.partitions.as_deref()) || (holds_deletes(manifest) && spec.is_unpartitioned())
