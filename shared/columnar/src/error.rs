@@ -8,8 +8,8 @@ use std::fmt;
 /// What the caller does next (design section 4, "Outcomes"):
 /// - [`Read`](Self::Read) and [`Write`](Self::Write): retry when [`is_retryable`](Self::is_retryable), else park;
 /// - [`Corrupt`](Self::Corrupt), [`Incompatible`](Self::Incompatible), [`MissingRequired`](Self::MissingRequired),
-///   [`NullInRequired`](Self::NullInRequired), [`Inexact`](Self::Inexact), [`NoFieldIds`](Self::NoFieldIds) and
-///   [`Unsupported`](Self::Unsupported): leave the partition as it is and report the reason; trying again changes nothing;
+///   [`NullInRequired`](Self::NullInRequired), [`Inexact`](Self::Inexact), [`NoFieldIds`](Self::NoFieldIds),
+///   [`NameMapping`](Self::NameMapping) and [`Unsupported`](Self::Unsupported): leave the partition as it is and report the reason; trying again changes nothing;
 /// - [`Disk`](Self::Disk) and [`OverBudget`](Self::OverBudget): shrink the work (fewer inputs, smaller windows) or leave it;
 /// - [`Usage`](Self::Usage): a bug in the caller.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +81,12 @@ pub enum ColumnarError {
     NoFieldIds {
         /// Name of the file.
         file: String,
+    },
+    /// The table's name mapping cannot be used.
+    #[error("the table property `schema.name-mapping.default` cannot be used: {detail}")]
+    NameMapping {
+        /// What is wrong with it.
+        detail: String,
     },
     /// The file uses something that this version does not read or write.
     #[error("`{file}`{}: {detail}", Place { row_group: &None, column, page: &None })]
@@ -158,7 +164,7 @@ impl ColumnarError {
             | Self::Unsupported { file, .. }
             | Self::Read { file, .. }
             | Self::Write { file, .. } => Some(file),
-            Self::Disk { .. } | Self::OverBudget { .. } | Self::Usage { .. } => None,
+            Self::NameMapping { .. } | Self::Disk { .. } | Self::OverBudget { .. } | Self::Usage { .. } => None,
         }
     }
 

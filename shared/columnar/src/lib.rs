@@ -3,8 +3,33 @@
 //! This crate knows no Iceberg: a target schema is an Arrow schema whose fields (nested ones too) carry their field id
 //! under the metadata key `PARQUET:field_id`.
 //!
+//! Reading, from the outside in:
+//! - [`source`]: bytes by ranges, from a blob, a local file or memory;
+//! - `footer`: the footer, checked before anything relies on it;
+//! - `resolve`: which columns of the file fill which columns of the table, by field id;
+//! - `pages`: the pages of a column chunk through a bounded window;
+//! - `group`: one column of one row group, `adapt`: its values as the table's type;
+//! - [`input`] and [`cursor`]: what callers see;
 //! - [`error`]: what can go wrong, told by what the caller does next.
 
+mod adapt;
+mod contain;
+pub mod cost;
+pub mod cursor;
 pub mod error;
+mod footer;
+mod group;
+pub mod input;
+pub mod limits;
+mod pages;
+mod resolve;
+pub mod source;
+mod thrift;
 
+pub use cost::ColumnCost;
+pub use cursor::ColumnCursor;
 pub use error::ColumnarError;
+pub use input::InputFile;
+pub use limits::BatchLimit;
+pub use resolve::NameMapping;
+pub use source::{CountedRange, LocalFile, MemoryFile, RangeRead};

@@ -1,0 +1,106 @@
+//! What an open column takes, estimated from the footer alone (design section 5, "Memory").
+
+use arrow_schema::DataType;
+use parquet::basic::{Compression, Encoding, Type as PhysicalType};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+
+use crate::limits::BatchLimit;
+
+/// Page size that writers aim at; a decoded page is taken to have at most this.
+const PAGE_BYTES: u64 = 1024 * 1024;
+/// Dictionary size that writers aim at: 2 MB in PyIceberg's files, doubles too.
+const DICTIONARY_BYTES: u64 = 2 * 1024 * 1024;
+/// What a zstd decompressor holds.
+const ZSTD_CONTEXT: u64 = 200 * 1024;
+
+/// What reading one column of one file takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ColumnCost {
+    /// Memory of an open cursor in bytes: read-ahead, a page compressed and decoded, dictionary, one batch. An upper
+    /// estimate for files of ordinary writers; 0 for a column that the file does not have.
+    pub open_bytes: u64,
+    /// Mean bytes of a decoded row, an estimate for dictionary-encoded text.
+    pub bytes_per_row_decoded: u64,
+    /// Bytes of all chunks as they stand in the file.
+    pub compressed: u64,
+    /// Bytes of all chunks decompressed, still encoded.
+    pub uncompressed: u64,
+}
+
+/// The cost of reading these leaf columns together.
+pub(crate) fn column_cost(groups: &[RowGroupMetaData], leaves: &[usize], limit: &BatchLimit) -> ColumnCost {
+    let mut cost = ColumnCost::default();
+    let (mut fixed, mut rows, mut decoded) = (0_u64, 0_u64, 0_u64);
+    for group in groups {
+        let group_rows = group.num_rows() as u64;
+        let mut group_fixed = 0;
+        let mut group_decoded = 0;
+        for chunk in leaves.iter().filter_map(|leaf| group.columns().get(*leaf)) {
+            cost.compressed += chunk.compressed_size() as u64;
+            cost.uncompressed += chunk.uncompressed_size() as u64;
+            group_fixed += open_chunk(chunk, limit);
+            group_decoded += value_bytes(chunk).saturating_mul(chunk.num_values() as u64);
+        }
+        fixed = fixed.max(group_fixed);
+        rows += group_rows;
+        decoded = decoded.saturating_add(group_decoded);
+    }
+    cost.bytes_per_row_decoded = decoded.div_ceil(rows.max(1));
+    let batch_rows = limit.rows_for(cost.bytes_per_row_decoded) as u64;
+    let batch = batch_rows.min(rows).saturating_mul(cost.bytes_per_row_decoded);
+    cost.open_bytes = fixed.saturating_add(batch);
+    cost
+}
+
+/// All that an open chunk holds but its batch.
+fn open_chunk(chunk: &ColumnChunkMetaData, limit: &BatchLimit) -> u64 {
+    let (compressed, uncompressed) = (chunk.compressed_size() as u64, chunk.uncompressed_size() as u64);
+    let ahead = compressed.min(limit.read_ahead as u64);
+    let page = uncompressed.min(PAGE_BYTES);
+    // A page larger than the read-ahead is held as it came, too.
+    let raw = compressed.min(PAGE_BYTES).saturating_sub(ahead);
+    let dictionary = if has_dictionary(chunk) { uncompressed.min(DICTIONARY_BYTES) } else { 0 };
+    let context = if matches!(chunk.compression(), Compression::ZSTD(_)) { ZSTD_CONTEXT } else { 0 };
+    // Decompressing and decoding each hold source and result for a moment; the dictionary comes before the first page.
+    ahead + raw + context + (dictionary + 2 * page).max(3 * dictionary)
+}
+
+fn has_dictionary(chunk: &ColumnChunkMetaData) -> bool {
+    chunk.dictionary_page_offset().is_some_and(|offset| offset > 0)
+        || chunk.encodings().any(|encoding| matches!(encoding, Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY))
+}
+
+/// Mean bytes of a decoded value of a chunk, levels included.
+pub(crate) fn value_bytes(chunk: &ColumnChunkMetaData) -> u64 {
+    let descriptor = chunk.column_descr();
+    let values = (chunk.num_values() as u64).max(1);
+    let payload = match chunk.column_type() {
+        PhysicalType::BOOLEAN => 1,
+        PhysicalType::INT32 | PhysicalType::FLOAT => 4,
+        PhysicalType::INT64 | PhysicalType::DOUBLE => 8,
+        PhysicalType::INT96 => 12,
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => u64::try_from(descriptor.type_length()).unwrap_or(0),
+        PhysicalType::BYTE_ARRAY => 4 + text_bytes(chunk).div_ceil(values),
+    };
+    // Decimals are 16 bytes in Arrow; levels are kept as 2 bytes each.
+    let payload = if descriptor.type_precision() > 0 { payload.max(16) } else { payload };
+    let levels = 2 * u64::from(descriptor.max_rep_level() > 0) + 2 * u64::from(descriptor.max_def_level() > 1);
+    payload + levels
+}
+
+/// Bytes of the texts of a chunk: from its size statistics, else what they take encoded.
+fn text_bytes(chunk: &ColumnChunkMetaData) -> u64 {
+    let encoded = chunk.uncompressed_size() as u64;
+    match chunk.unencoded_byte_array_data_bytes().map(u64::try_from) {
+        Some(Ok(bytes)) => bytes,
+        _ => encoded,
+    }
+}
+
+/// Bytes of a row of an all-null column.
+pub(crate) fn null_bytes(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::Struct(fields) => fields.iter().map(|field| null_bytes(field.data_type())).sum::<u64>() + 1,
+        other => other.primitive_width().map_or(8, |width| width as u64) + 1,
+    }
+}

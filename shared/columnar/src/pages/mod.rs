@@ -1,0 +1,525 @@
+//! The pages of one column chunk, read through a bounded window (design section 5, "Memory").
+//!
+//! Without an offset index the Parquet crate reads whole column chunks; files of other writers often have one row group
+//! of a million rows and no index, and 24 such chunks do not fit. [`ChunkPages`] finds pages by walking their headers,
+//! remembers where each one is, and goes back to any of them later with one request.
+
+mod decode;
+mod header;
+mod map;
+mod window;
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use crc_fast::{CrcAlgorithm, checksum};
+use parquet::basic::{Compression, Type as PhysicalType};
+use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use crate::error::ColumnarError;
+use crate::source::RangeRead;
+use crate::thrift::ThriftError;
+use decode::PageDecoder;
+use header::{PageHeader, PageKind};
+pub(crate) use map::PageMap;
+use map::{DictionaryPlace, PageSpot};
+use window::Window;
+
+/// First guess at the length of a page header; statistics in it can make it longer.
+const HEADER_GUESS: u64 = 4 * 1024;
+/// A header that goes on for longer is damage.
+const MAX_HEADER: u64 = 64 * 1024 * 1024;
+/// What a page may be larger than its whole chunk claims to be: writers count headers differently.
+const SIZE_SLACK: u64 = 64 * 1024;
+
+/// Where a chunk stands, for messages.
+#[derive(Debug, Clone)]
+pub(crate) struct ChunkPlace {
+    pub(crate) file: Arc<str>,
+    pub(crate) row_group: usize,
+    pub(crate) column: String,
+}
+
+impl ChunkPlace {
+    pub(crate) fn corrupt(&self, page: Option<usize>, detail: impl Into<String>) -> ColumnarError {
+        ColumnarError::Corrupt {
+            file: self.file.to_string(),
+            row_group: Some(self.row_group),
+            column: Some(self.column.clone()),
+            page,
+            detail: detail.into(),
+        }
+    }
+}
+
+/// What the values of a dictionary take once decoded, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DictionaryFacts {
+    /// The mean over the entries.
+    pub(crate) mean: u64,
+    /// The longest entry.
+    pub(crate) longest: u64,
+}
+
+/// The pages of one column chunk.
+pub(crate) struct ChunkPages {
+    place: ChunkPlace,
+    chunk: ColumnChunkMetaData,
+    range: Range<u64>,
+    /// Rows of the row group.
+    rows: u64,
+    /// No repetition: each value is a row.
+    flat: bool,
+    map: PageMap,
+    window: Window,
+    decoder: Option<PageDecoder>,
+    /// The dictionary has still to be handed over.
+    dictionary_due: bool,
+    /// The dictionary, when it was decoded before it was asked for.
+    dictionary: Option<Page>,
+    /// The next data page to hand over.
+    next: usize,
+    /// Stop handing over pages once the pages handed over since [`Self::resume`] have this many bytes.
+    pause_after: u64,
+    handed: u64,
+    /// The row at which the caller will stop; nothing is read ahead beyond it.
+    reach: Option<u64>,
+    /// What really went wrong: the Parquet crate only carries texts.
+    failure: Option<ColumnarError>,
+}
+
+impl ChunkPages {
+    /// The pages of `chunk`, which lies at `range` and belongs to a row group of `rows` rows.
+    pub(crate) fn new(
+        place: ChunkPlace,
+        source: Arc<dyn RangeRead>,
+        chunk: ColumnChunkMetaData,
+        range: Range<u64>,
+        rows: u64,
+        offset_index: Option<&[u8]>,
+        read_ahead: u64,
+    ) -> Self {
+        let map = offset_index
+            .and_then(|bytes| PageMap::from_offset_index(bytes, range.start, range.end, rows))
+            .unwrap_or_else(|| PageMap::empty(range.start));
+        Self {
+            place,
+            flat: chunk.column_descr().max_rep_level() == 0,
+            chunk,
+            range,
+            rows,
+            map,
+            window: Window::new(source, read_ahead),
+            decoder: None,
+            dictionary_due: true,
+            dictionary: None,
+            next: 0,
+            pause_after: u64::MAX,
+            handed: 0,
+            reach: None,
+            failure: None,
+        }
+    }
+
+    /// Begins again for a new reader that will deliver `row` first: the dictionary is read and handed over, then pages
+    /// from the first one or, with `seek`, from the one that holds `row`. Gives the first row of that page. Only flat
+    /// columns can seek; of the others the reader steps over pages by itself.
+    pub(crate) fn begin(&mut self, row: u64, reach: Option<u64>, seek: bool) -> Result<u64, ColumnarError> {
+        self.next = 0;
+        self.dictionary_due = true;
+        self.failure = None;
+        self.reach = reach;
+        self.resume(u64::MAX);
+        // Pages that are known to lie before the row are stepped over without a look.
+        let before = |spot: &PageSpot| spot.end_row().is_some_and(|end| end <= row);
+        let goes_on = self.map.pages.iter().find(|spot| !before(spot)).map_or(self.map.walked_to, |spot| spot.offset);
+        self.prepare_dictionary(goes_on)?;
+        if seek { self.seek(row) } else { Ok(0) }
+    }
+
+    /// Drops all bytes and keeps what is known of the pages.
+    pub(crate) fn release(&mut self) {
+        self.window.forget();
+        self.decoder = None;
+        self.dictionary = None;
+        self.reach = None;
+    }
+
+    /// Hands over pages again, until those of one batch have `pause_after` bytes uncompressed. At least one page comes.
+    pub(crate) fn resume(&mut self, pause_after: u64) {
+        self.pause_after = pause_after;
+        self.handed = 0;
+    }
+
+    /// Hands over no page before the next [`Self::resume`].
+    pub(crate) fn pause(&mut self) {
+        self.pause_after = 0;
+        self.handed = 1;
+    }
+
+    /// Tells that rows from `reach` on are not needed soon.
+    pub(crate) fn set_reach(&mut self, reach: Option<u64>) {
+        self.reach = reach;
+    }
+
+    /// What went wrong, if the Parquet crate got an error from here.
+    pub(crate) fn take_failure(&mut self) -> Option<ColumnarError> {
+        self.failure.take()
+    }
+
+    /// First row of the next page to be handed over; the number of rows after the last one. Flat columns only.
+    pub(crate) fn next_row(&self) -> u64 {
+        let last = self.next.checked_sub(1).and_then(|last| self.map.pages.get(last));
+        last.and_then(PageSpot::end_row).unwrap_or(0)
+    }
+
+    /// Makes the page that holds `row` the next one and gives its first row. Flat columns only; `row` must exist.
+    pub(crate) fn seek(&mut self, row: u64) -> Result<u64, ColumnarError> {
+        while self.map.page_of(row).is_none() && !self.map.complete {
+            self.walk()?;
+        }
+        match self.map.page_of(row) {
+            Some(index) => {
+                self.next = index;
+                Ok(self.map.pages[index].first_row.unwrap_or(0))
+            }
+            None => Err(self.place.corrupt(None, format!("its pages do not hold row {row} of {}", self.rows))),
+        }
+    }
+
+    /// Where the next read should stop to read ahead: at the end of the page that holds the last row in reach.
+    fn useful_end(&self, from: u64, first_row: Option<u64>) -> u64 {
+        let Some(reach) = self.reach.filter(|reach| *reach < self.rows) else {
+            return self.range.end;
+        };
+        if let Some(index) = reach.checked_sub(1).and_then(|last| self.map.page_of(last)) {
+            return self.map.pages[index].end();
+        }
+        // Not known yet: an estimate by the mean row, rounded up by a half.
+        let rows = reach.saturating_sub(first_row.unwrap_or(0));
+        let bytes = u128::from(rows) * u128::from(self.range.end - self.range.start) * 3 / 2;
+        let bytes = u64::try_from(bytes / u128::from(self.rows.max(1))).unwrap_or(u64::MAX);
+        from.saturating_add(bytes.max(HEADER_GUESS)).min(self.range.end)
+    }
+
+    /// The data page with the given index, walking on as far as needed; `None` after the last one.
+    fn known(&mut self, index: usize) -> Result<Option<PageSpot>, ColumnarError> {
+        while index >= self.map.pages.len() && !self.map.complete {
+            self.walk()?;
+        }
+        Ok(self.map.pages.get(index).copied())
+    }
+
+    /// Reads the header of the first unknown page.
+    fn walk(&mut self) -> Result<(), ColumnarError> {
+        let offset = self.map.walked_to;
+        let promised = self.chunk.num_values() as u64;
+        if self.map.values == promised {
+            self.map.complete = true;
+            return Ok(());
+        }
+        let page = self.map.pages.len();
+        if offset >= self.range.end {
+            let held = self.map.values;
+            return Err(self.place.corrupt(None, format!("its pages hold {held} of {promised} values")));
+        }
+        // While rows are stepped over, only headers are wanted.
+        let stepping = page > self.next;
+        let useful_end = if stepping { offset } else { self.useful_end(offset, Some(0)) };
+        let header = self.header(offset, useful_end, page)?;
+        if offset + header.total() > self.range.end {
+            return Err(self.place.corrupt(Some(page), format!("{} bytes reach beyond its chunk", header.total())));
+        }
+        let (values, rows) = match header.kind {
+            PageKind::Other => {
+                self.map.walked_to += header.total();
+                return Ok(());
+            }
+            PageKind::Dictionary { .. } => {
+                if page > 0 || self.map.dictionary != DictionaryPlace::Unknown {
+                    return Err(self.place.corrupt(Some(page), "a second dictionary"));
+                }
+                self.map.dictionary = DictionaryPlace::At { offset, length: header.total() };
+                self.map.walked_to += header.total();
+                return Ok(());
+            }
+            PageKind::V1 { values } => (values, self.flat.then_some(values)),
+            PageKind::V2 { values, rows, .. } => (values, Some(rows)),
+        };
+        if self.map.dictionary == DictionaryPlace::Unknown {
+            self.map.dictionary = DictionaryPlace::None;
+        }
+        if self.map.values + u64::from(values) > promised {
+            return Err(self.place.corrupt(Some(page), format!("its pages hold more than {promised} values")));
+        }
+        if self.flat && rows != Some(values) {
+            return Err(self.place.corrupt(Some(page), format!("it has {values} values but other rows")));
+        }
+        if values == 0 {
+            // The Parquet crate takes an empty page for the end of the chunk.
+            self.map.walked_to += header.total();
+            return Ok(());
+        }
+        self.map.push(header.total(), values, rows);
+        Ok(())
+    }
+
+    /// Reads the page header at `offset`.
+    fn header(&mut self, offset: u64, useful_end: u64, page: usize) -> Result<PageHeader, ColumnarError> {
+        let mut length = HEADER_GUESS;
+        loop {
+            let end = self.range.end.min(offset + length);
+            let bytes = self.window.get(offset..end, useful_end)?;
+            match PageHeader::parse(&bytes) {
+                Ok(header) => return Ok(header),
+                Err(ThriftError::Short) if end < self.range.end && length < MAX_HEADER => length *= 8,
+                Err(ThriftError::Short) => {
+                    return Err(self.place.corrupt(Some(page), "its header leads beyond its chunk"));
+                }
+                Err(ThriftError::Bad(detail)) => return Err(self.place.corrupt(Some(page), detail)),
+            }
+        }
+    }
+
+    /// Reads and decompresses the page at `offset` of `length` bytes.
+    fn load(
+        &mut self,
+        offset: u64,
+        length: u64,
+        useful_end: u64,
+        page: Option<usize>,
+    ) -> Result<(PageHeader, Page), ColumnarError> {
+        let bytes = self.window.get(offset..offset + length, useful_end)?;
+        let header = PageHeader::parse(&bytes).map_err(|error| {
+            let detail = match error {
+                ThriftError::Short => "its header leads beyond its end",
+                ThriftError::Bad(detail) => detail,
+            };
+            self.place.corrupt(page, detail)
+        })?;
+        // A dictionary's place in an offset index is what lies before the first page, which may be more than it takes.
+        if header.total() > length || page.is_some() && header.total() != length {
+            return Err(self.place.corrupt(page, format!("its header claims {} of {length} bytes", header.total())));
+        }
+        if page.is_none() && !matches!(header.kind, PageKind::Dictionary { .. }) {
+            return Err(self.place.corrupt(None, "what stands before its first page is no dictionary"));
+        }
+        let bytes = bytes.slice(..header.total() as usize);
+        self.check_header(&header, page)?;
+        if let Some(expected) = header.crc {
+            let found = checksum(CrcAlgorithm::Crc32IsoHdlc, &bytes[header.length as usize..]) as u32;
+            if found != expected {
+                let detail = format!("its CRC is {found:08x}, its header says {expected:08x}");
+                return Err(self.place.corrupt(page, detail));
+            }
+        }
+        let decoded = self.decompress(bytes).map_err(|error| self.place.corrupt(page, error))?;
+        Ok((header, decoded))
+    }
+
+    fn decompress(&mut self, bytes: Bytes) -> Result<Page, String> {
+        let mut decoder = match self.decoder.take() {
+            Some(decoder) => decoder,
+            None => PageDecoder::new(&self.chunk).map_err(|error| error.to_string())?,
+        };
+        let page = decoder.decode(bytes).map_err(|error| error.to_string())?;
+        self.decoder = Some(decoder);
+        Ok(page)
+    }
+
+    /// Checks the sizes by which the Parquet crate would allocate and slice.
+    fn check_header(&self, header: &PageHeader, page: Option<usize>) -> Result<(), ColumnarError> {
+        let uncompressed = u64::from(header.uncompressed);
+        let chunk = self.chunk.uncompressed_size() as u64;
+        let plain = self.chunk.compression() == Compression::UNCOMPRESSED;
+        if uncompressed > chunk.saturating_mul(2).saturating_add(SIZE_SLACK) {
+            let detail = format!("it claims {uncompressed} bytes in a chunk of {chunk} bytes");
+            return Err(self.place.corrupt(page, detail));
+        }
+        if plain && header.compressed != header.uncompressed {
+            let detail = format!("it claims {} and {uncompressed} bytes without compression", header.compressed);
+            return Err(self.place.corrupt(page, detail));
+        }
+        match header.kind {
+            PageKind::V2 { levels, .. } if levels > uncompressed || levels > u64::from(header.compressed) => {
+                Err(self.place.corrupt(page, format!("it claims {levels} bytes of levels in {uncompressed} bytes")))
+            }
+            PageKind::Dictionary { values } if u64::from(values) * self.least_width() > uncompressed => {
+                Err(self.place.corrupt(page, format!("it claims {values} entries in {uncompressed} bytes")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Least bytes of a dictionary entry.
+    fn least_width(&self) -> u64 {
+        match self.chunk.column_type() {
+            PhysicalType::BOOLEAN => 0,
+            PhysicalType::INT32 | PhysicalType::FLOAT | PhysicalType::BYTE_ARRAY => 4,
+            PhysicalType::INT64 | PhysicalType::DOUBLE => 8,
+            PhysicalType::INT96 => 12,
+            PhysicalType::FIXED_LEN_BYTE_ARRAY => u64::try_from(self.chunk.column_descr().type_length()).unwrap_or(0),
+        }
+    }
+
+    /// What the values of the dictionary take, once [`Self::begin`] has read it. `None` without a dictionary of texts.
+    pub(crate) fn dictionary_facts(&self) -> Option<DictionaryFacts> {
+        let Some(Page::DictionaryPage { buf, num_values, .. }) = &self.dictionary else { return None };
+        if self.chunk.column_type() != PhysicalType::BYTE_ARRAY || *num_values == 0 {
+            return None;
+        }
+        let (mut at, mut longest, mut total) = (0_usize, 0_u64, 0_u64);
+        for _ in 0..*num_values {
+            let Some(length) = buf.get(at..at + 4) else { break };
+            let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
+            longest = longest.max(u64::from(length));
+            total += u64::from(length);
+            at = at.saturating_add(4 + length as usize).min(buf.len());
+        }
+        Some(DictionaryFacts { mean: total / u64::from(*num_values), longest })
+    }
+
+    /// Reads the dictionary, if there is one; reading goes on at `goes_on`.
+    fn prepare_dictionary(&mut self, goes_on: u64) -> Result<(), ColumnarError> {
+        if self.dictionary.is_some() {
+            return Ok(());
+        }
+        while self.map.dictionary == DictionaryPlace::Unknown && !self.map.complete {
+            self.walk()?;
+        }
+        let DictionaryPlace::At { offset, length } = self.map.dictionary else { return Ok(()) };
+        // Read on only when what comes next is close; after a seek it may be far away.
+        let end = offset + length;
+        let useful_end = if self.window.is_far(offset, goes_on) { end } else { self.useful_end(end, Some(0)) };
+        self.dictionary = Some(self.load(offset, length, useful_end, None)?.1);
+        Ok(())
+    }
+
+    fn take_dictionary(&mut self) -> Result<Option<Page>, ColumnarError> {
+        if !self.dictionary_due {
+            return Ok(None);
+        }
+        self.prepare_dictionary(self.range.start)?;
+        self.dictionary_due = false;
+        Ok(self.dictionary.take())
+    }
+
+    fn next_page(&mut self) -> Result<Option<Page>, ColumnarError> {
+        if let Some(page) = self.take_dictionary()? {
+            return Ok(Some(page));
+        }
+        if self.handed >= self.pause_after.max(1) {
+            return Ok(None);
+        }
+        let index = self.next;
+        let Some(spot) = self.known(index)? else { return Ok(None) };
+        let useful_end = self.useful_end(spot.offset, spot.first_row);
+        let (header, page) = self.load(spot.offset, spot.length, useful_end, Some(index))?;
+        let (values, rows) = match header.kind {
+            PageKind::V1 { values } => (values, self.flat.then_some(values)),
+            PageKind::V2 { values, rows, .. } => (values, Some(rows)),
+            PageKind::Dictionary { .. } | PageKind::Other => {
+                return Err(self.place.corrupt(Some(index), "it is no data page"));
+            }
+        };
+        let disagrees = |known: Option<u32>, found: Option<u32>| matches!((known, found), (Some(a), Some(b)) if a != b);
+        if disagrees(spot.values, Some(values)) || disagrees(spot.rows, rows) {
+            return Err(self.place.corrupt(Some(index), "its header and the offset index disagree on its rows"));
+        }
+        self.next += 1;
+        self.handed = self.handed.saturating_add(u64::from(header.uncompressed).max(1));
+        Ok(Some(page))
+    }
+
+    fn peek(&mut self) -> Result<Option<PageMetadata>, ColumnarError> {
+        if self.dictionary_due {
+            self.prepare_dictionary(self.range.start)?;
+            if self.dictionary.is_some() {
+                return Ok(Some(PageMetadata { num_rows: None, num_levels: None, is_dict: true }));
+            }
+            self.dictionary_due = false;
+        }
+        Ok(self.known(self.next)?.map(|spot| PageMetadata {
+            num_rows: spot.rows.map(|rows| rows as usize),
+            num_levels: spot.values.map(|values| values as usize),
+            is_dict: false,
+        }))
+    }
+
+    fn fail<T>(&mut self, result: Result<T, ColumnarError>) -> ParquetResult<T> {
+        result.map_err(|error| {
+            let text = ParquetError::General(error.to_string());
+            self.failure = Some(error);
+            text
+        })
+    }
+}
+
+/// Pages that a reader of the Parquet crate and the cursor that steers it share.
+#[derive(Clone)]
+pub(crate) struct SharedPages(Arc<Mutex<ChunkPages>>);
+
+impl SharedPages {
+    pub(crate) fn new(pages: ChunkPages) -> Self {
+        Self(Arc::new(Mutex::new(pages)))
+    }
+
+    /// The pages, also after a panic: whoever contains one rewinds them before going on.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ChunkPages> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pages of this one chunk, as the Parquet crate wants them.
+    pub(crate) fn iterator(&self) -> OneChunk {
+        OneChunk(Some(self.clone()))
+    }
+}
+
+impl Iterator for SharedPages {
+    type Item = ParquetResult<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for SharedPages {
+    fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
+        let mut pages = self.lock();
+        let page = pages.next_page();
+        pages.fail(page)
+    }
+
+    fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
+        let mut pages = self.lock();
+        let metadata = pages.peek();
+        pages.fail(metadata)
+    }
+
+    fn skip_next_page(&mut self) -> ParquetResult<()> {
+        let mut pages = self.lock();
+        if pages.dictionary_due {
+            pages.dictionary_due = false;
+            pages.dictionary = None;
+        } else {
+            pages.next += 1;
+        }
+        Ok(())
+    }
+}
+
+/// An iterator over the page readers of a column in one row group: there is one.
+pub(crate) struct OneChunk(Option<SharedPages>);
+
+impl Iterator for OneChunk {
+    type Item = ParquetResult<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.take().map(|pages| Ok(Box::new(pages) as Box<dyn PageReader>))
+    }
+}
+
+impl PageIterator for OneChunk {}
