@@ -229,6 +229,8 @@ pub(crate) fn may_hold(field: &PartitionField, summary: &FieldSummary, first: &[
             Some(bounds) => last >= bounds.lower.as_slice() && first <= bounds.upper.as_slice(),
             None => true,
         },
+        // Bounds are left out when every value is null (spec, "Manifest Lists", field summaries).
+        (_, None, None) => !summary.contains_null,
         _ => true,
     }
 }
@@ -393,3 +395,6 @@ fn partitioned_by(fields: &[String]) -> String {
         format!("its partition fields are {}", list(fields))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,8 @@ pub mod loaded;
 pub mod order;
 pub mod partition_type;
 pub mod scan;
+#[cfg(test)]
+mod testing;
 
 pub use catalog::{Catalog, sql::SqlCatalog};
 pub use error::{NextStep, SwapError, TableError};

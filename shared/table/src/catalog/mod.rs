@@ -1,6 +1,6 @@
 //! Where the current metadata of a table is found and swapped.
 
-mod metadata_file;
+pub(crate) mod metadata_file;
 pub mod sql;
 mod sql_error;
 mod sqlite_url;

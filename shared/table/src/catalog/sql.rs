@@ -30,10 +30,16 @@ const SELECT_NAMES: &str =
 const SWAP: &str = "UPDATE iceberg_tables SET metadata_location = $1, previous_metadata_location = $2 \
      WHERE catalog_name = $3 AND table_namespace = $4 AND table_name = $5 AND metadata_location = $2";
 
-/// How long SQLite itself waits for another writer's lock before it says busy.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often a busy swap is sent in all.
-const SWAP_TRIES: u32 = 5;
+/// How long a lock of another writer is waited for.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    /// How long SQLite itself waits before it says busy.
+    busy_timeout: Duration,
+    /// How often a busy swap is sent in all.
+    swap_tries: u32,
+}
+
+const PATIENCE: Patience = Patience { busy_timeout: Duration::from_secs(2), swap_tries: 5 };
 
 /// A catalog in a SQLite file.
 #[derive(Debug, Clone)]
@@ -41,6 +47,7 @@ pub struct SqlCatalog {
     name: String,
     pool: SqlitePool,
     store: TableStore,
+    swap_tries: u32,
 }
 
 impl SqlCatalog {
@@ -51,6 +58,10 @@ impl SqlCatalog {
     /// [`TableError::CatalogUri`] for a URI of another kind, [`TableError::CatalogAbsent`] when there is no such file (it is
     /// never created: an empty catalog would look like success) or no catalog in it.
     pub async fn open(uri: &str, name: &str, store: TableStore) -> Result<Self, TableError> {
+        Self::open_with(uri, name, store, PATIENCE).await
+    }
+
+    async fn open_with(uri: &str, name: &str, store: TableStore, patience: Patience) -> Result<Self, TableError> {
         let path = database_path(uri)?;
         if !path.is_file() {
             return Err(TableError::CatalogAbsent {
@@ -58,14 +69,15 @@ impl SqlCatalog {
                 detail: format!("there is no database file `{}` (from uri `{uri}`)", absolute(&path)),
             });
         }
-        let options = SqliteConnectOptions::new().filename(&path).create_if_missing(false).busy_timeout(BUSY_TIMEOUT);
+        let options =
+            SqliteConnectOptions::new().filename(&path).create_if_missing(false).busy_timeout(patience.busy_timeout);
         let pool = SqlitePoolOptions::new()
             .max_connections(4)
             .acquire_timeout(Duration::from_secs(20))
             .connect_with(options)
             .await
             .map_err(|error| unavailable(name, error))?;
-        let catalog = Self { name: name.to_owned(), pool, store };
+        let catalog = Self { name: name.to_owned(), pool, store, swap_tries: patience.swap_tries };
         catalog.check_schema(&path).await?;
         Ok(catalog)
     }
@@ -127,7 +139,7 @@ impl SqlCatalog {
                 Ok(done) if done.rows_affected() == 1 => return Ok(Swapped::Yes),
                 Ok(_) => return Ok(Swapped::No),
                 Err(error) if sql_error::is_busy(&error) => {
-                    if attempt >= SWAP_TRIES {
+                    if attempt >= self.swap_tries {
                         return Ok(Swapped::Busy);
                     }
                     drop(connection);
@@ -283,3 +295,6 @@ fn unavailable(catalog: &str, error: sqlx::Error) -> TableError {
 fn not_sent(ident: &TableIdent, error: impl Into<crate::error::Source>) -> SwapError {
     SwapError::NotSent { ident: ident.clone(), source: error.into() }
 }
+
+#[cfg(test)]
+mod tests;

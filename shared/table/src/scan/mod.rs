@@ -51,3 +51,8 @@ fn sorted_by_key<T>(items: &mut [T], key: impl Fn(&T) -> &Arc<PartitionKey>) {
         (key.spec_id, values)
     });
 }
+
+#[cfg(test)]
+mod parity_tests;
+#[cfg(test)]
+mod tests;
