@@ -309,7 +309,6 @@ pub(crate) const NAMES: &[&str] = &[
     "~a",
     " lead",
     "trail ",
-    "a\\b",
 ];
 
 pub(crate) async fn any_name_goes_the_whole_way(case: &Case) {

@@ -1,0 +1,240 @@
+//! Connection strings of storage accounts.
+
+use std::fmt;
+
+use azure_core::credentials::Secret;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use firn_model::BlobId;
+
+/// The account that the emulator has without configuration, and its published key.
+const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
+const EMULATOR_KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+const EMULATOR_HOST: &str = "http://127.0.0.1";
+
+/// Why a connection string cannot be used. No message holds a key or a signature.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionError {
+    /// A piece between semicolons is not `Name=Value`.
+    #[error(
+        "storage connection string: piece {0} is not Name=Value; copy the whole string from the portal, `Access keys`"
+    )]
+    Piece(usize),
+    /// A setting is missing.
+    #[error("storage connection string: {0} is missing; copy the whole string from the portal, `Access keys`")]
+    Missing(&'static str),
+    /// The key is not Base64.
+    #[error("storage connection string: AccountKey is not Base64; copy it from the portal, `Access keys`")]
+    Key,
+    /// The blob endpoint is not a URL of a storage account.
+    #[error("storage connection string: BlobEndpoint `{endpoint}`: {reason}")]
+    Endpoint {
+        /// The endpoint without its query.
+        endpoint: String,
+        /// What is wrong and the remedy.
+        reason: String,
+    },
+    /// The HTTP client cannot be made.
+    #[error("cannot make an HTTP client: {0}")]
+    Client(String),
+}
+
+/// How requests prove who sends them.
+#[derive(Clone)]
+pub(crate) enum Credential {
+    /// The account's key (Base64).
+    SharedKey(Secret),
+    /// A shared access signature: a query without its `?`.
+    Sas(Secret),
+}
+
+/// A parsed connection string. Its `Debug` shows no secret.
+#[derive(Clone)]
+pub struct ConnectionString {
+    pub(crate) account: String,
+    /// Without a slash at the end.
+    pub(crate) blob_endpoint: String,
+    pub(crate) credential: Credential,
+}
+
+impl fmt::Debug for ConnectionString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let credential = match self.credential {
+            Credential::SharedKey(_) => "AccountKey=***",
+            Credential::Sas(_) => "SharedAccessSignature=***",
+        };
+        write!(f, "ConnectionString({} at {}, {credential})", self.account, self.blob_endpoint)
+    }
+}
+
+impl ConnectionString {
+    /// Parses `Name=Value;…` as the portal shows it: `AccountName` with `AccountKey` or `SharedAccessSignature`, with
+    /// `BlobEndpoint` or `DefaultEndpointsProtocol` (https) and `EndpointSuffix` (core.windows.net); or
+    /// `UseDevelopmentStorage=true`, with `DevelopmentStorageProxyUri` for an emulator on another host. Other settings are
+    /// ignored, names are compared without case.
+    ///
+    /// # Errors
+    /// [`ConnectionError`], which names the setting.
+    pub fn parse(text: &str) -> Result<ConnectionString, ConnectionError> {
+        let mut pieces = Vec::new();
+        for (index, piece) in text.split(';').enumerate().filter(|(_, piece)| !piece.trim().is_empty()) {
+            pieces.push(piece.trim().split_once('=').ok_or(ConnectionError::Piece(index + 1))?);
+        }
+        let get = |name: &str| {
+            pieces.iter().find(|(key, _)| key.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        };
+        let get = |name: &str| get(name).filter(|value| !value.is_empty());
+        if get("UseDevelopmentStorage").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+            return Ok(emulator(get("DevelopmentStorageProxyUri").unwrap_or(EMULATOR_HOST)));
+        }
+        let blob_endpoint = match (get("BlobEndpoint"), get("AccountName")) {
+            (Some(endpoint), _) => clean_endpoint(endpoint)?,
+            (None, Some(account)) => {
+                let protocol = get("DefaultEndpointsProtocol").unwrap_or("https");
+                let suffix = get("EndpointSuffix").unwrap_or("core.windows.net");
+                clean_endpoint(&format!("{protocol}://{account}.blob.{suffix}"))?
+            }
+            (None, None) => return Err(ConnectionError::Missing("AccountName")),
+        };
+        let account = match get("AccountName") {
+            Some(account) => account.to_ascii_lowercase(),
+            None => account_of(&blob_endpoint)?,
+        };
+        let credential = match (get("AccountKey"), get("SharedAccessSignature")) {
+            (Some(key), _) if STANDARD.decode(key).is_ok() => Credential::SharedKey(Secret::new(key.to_owned())),
+            (Some(_), _) => return Err(ConnectionError::Key),
+            (None, Some(sas)) => Credential::Sas(Secret::new(sas.trim_start_matches('?').to_owned())),
+            (None, None) => return Err(ConnectionError::Missing("AccountKey or SharedAccessSignature")),
+        };
+        Ok(ConnectionString { account, blob_endpoint, credential })
+    }
+
+    /// The storage account, lower case.
+    pub fn account(&self) -> &str {
+        &self.account
+    }
+
+    /// The address of the blob service, without the query.
+    pub fn blob_endpoint(&self) -> &str {
+        &self.blob_endpoint
+    }
+
+    /// Whether this is the emulator's account, which does not know the newest version of the service.
+    pub(crate) fn is_emulator(&self) -> bool {
+        self.account == EMULATOR_ACCOUNT
+    }
+}
+
+fn emulator(host: &str) -> ConnectionString {
+    ConnectionString {
+        account: EMULATOR_ACCOUNT.into(),
+        blob_endpoint: format!("{}:10000/{EMULATOR_ACCOUNT}", host.trim_end_matches('/')),
+        credential: Credential::SharedKey(Secret::new(EMULATOR_KEY)),
+    }
+}
+
+fn clean_endpoint(endpoint: &str) -> Result<String, ConnectionError> {
+    // A signature may hang on the endpoint; it belongs into SharedAccessSignature and must not show in any message.
+    let clean = endpoint.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    let failed = |reason: String| ConnectionError::Endpoint { endpoint: clean.into(), reason };
+    if clean.len() < endpoint.trim_end_matches('/').len() {
+        return Err(failed("it has a query; put a signature into SharedAccessSignature".into()));
+    }
+    match clean.split_once("://") {
+        Some((scheme, host))
+            if ["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) && !host.is_empty() =>
+        {
+            Ok(clean.to_owned())
+        }
+        _ => Err(failed("write https://account.blob.core.windows.net".into())),
+    }
+}
+
+/// The account of an endpoint that stands alone.
+fn account_of(endpoint: &str) -> Result<String, ConnectionError> {
+    // A container and key make it a blob's URL, whose identity names the account.
+    BlobId::parse(&format!("{endpoint}/container/key")).map(|id| id.account).map_err(|_| ConnectionError::Endpoint {
+        endpoint: endpoint.into(),
+        reason: "cannot tell the account from it; add AccountName".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (String, String, String) {
+        let connection = ConnectionString::parse(text).unwrap();
+        let credential = match &connection.credential {
+            Credential::SharedKey(key) => format!("key {}", key.secret()),
+            Credential::Sas(sas) => format!("sas {}", sas.secret()),
+        };
+        (connection.account, connection.blob_endpoint, credential)
+    }
+
+    fn expected(account: &str, endpoint: &str, credential: &str) -> (String, String, String) {
+        (account.into(), endpoint.into(), credential.into())
+    }
+
+    #[test]
+    fn forms_of_the_portal_and_of_the_emulator() {
+        let acct = "https://acct.blob.core.windows.net";
+        for (text, wanted) in [
+            (
+                "DefaultEndpointsProtocol=https;AccountName=acct;AccountKey=Zm9vYmE=;EndpointSuffix=core.windows.net",
+                expected("acct", acct, "key Zm9vYmE="),
+            ),
+            ("accountname=Acct;ACCOUNTKEY=Zm9v;", expected("acct", "https://Acct.blob.core.windows.net", "key Zm9v")),
+            (
+                "AccountName=acct;AccountKey=Zm9v;EndpointSuffix=core.chinacloudapi.cn",
+                expected("acct", "https://acct.blob.core.chinacloudapi.cn", "key Zm9v"),
+            ),
+            (
+                "BlobEndpoint=https://acct.blob.core.windows.net/;QueueEndpoint=x;SharedAccessSignature=?sv=1&sig=a%2Bb%3D",
+                expected("acct", acct, "sas sv=1&sig=a%2Bb%3D"),
+            ),
+            (
+                "BlobEndpoint=http://127.0.0.1:3/devstoreaccount1;AccountName=devstoreaccount1;AccountKey=Zm9v",
+                expected("devstoreaccount1", "http://127.0.0.1:3/devstoreaccount1", "key Zm9v"),
+            ),
+            (
+                "BlobEndpoint=https://data.example.com;AccountName=acct;AccountKey=Zm9v",
+                expected("acct", "https://data.example.com", "key Zm9v"),
+            ),
+            (
+                "UseDevelopmentStorage=true",
+                expected("devstoreaccount1", "http://127.0.0.1:10000/devstoreaccount1", &format!("key {EMULATOR_KEY}")),
+            ),
+            (
+                " UseDevelopmentStorage = True ; DevelopmentStorageProxyUri = http://azurite/ ;",
+                expected("devstoreaccount1", "http://azurite:10000/devstoreaccount1", &format!("key {EMULATOR_KEY}")),
+            ),
+        ] {
+            assert_eq!(parsed(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_without_secrets() {
+        let fails = |text: &str| ConnectionString::parse(text).unwrap_err();
+        assert_eq!(fails(""), ConnectionError::Missing("AccountName"));
+        assert_eq!(fails("AccountName=a;secret"), ConnectionError::Piece(2));
+        assert_eq!(fails("AccountName=a;AccountKey=Zm9v=="), ConnectionError::Key);
+        assert_eq!(fails("AccountName=a"), ConnectionError::Missing("AccountKey or SharedAccessSignature"));
+        assert_eq!(fails("UseDevelopmentStorage=false"), ConnectionError::Missing("AccountName"));
+        for text in ["BlobEndpoint=ftp://a;AccountKey=Zm9v", "BlobEndpoint=https://data.example.com;AccountKey=Zm9v"] {
+            assert!(matches!(fails(text), ConnectionError::Endpoint { .. }), "{text}");
+        }
+        let with_query =
+            fails("BlobEndpoint=https://a.blob.core.windows.net/?sig=topsecret;AccountKey=Zm9v").to_string();
+        assert!(with_query.contains("SharedAccessSignature") && !with_query.contains("topsecret"), "{with_query}");
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        for text in ["AccountName=a;AccountKey=c2VjcmV0", "AccountName=a;SharedAccessSignature=sig=c2VjcmV0"] {
+            let shown = format!("{:?}", ConnectionString::parse(text).unwrap());
+            assert!(!shown.contains("c2VjcmV0") && shown.contains("https://a.blob.core.windows.net"), "{shown}");
+        }
+    }
+}
