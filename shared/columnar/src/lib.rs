@@ -9,27 +9,45 @@
 //! - `resolve`: which columns of the file fill which columns of the table, by field id;
 //! - `pages`: the pages of a column chunk through a bounded window;
 //! - `group`: one column of one row group, `adapt`: its values as the table's type;
-//! - [`input`] and [`cursor`]: what callers see;
+//! - [`input`] and [`cursor`]: what callers see.
+//!
+//! Writing:
+//! - [`writer`]: a file, its columns encoded one by one; [`roll`]: where it ends and the next begins;
+//! - [`metrics`]: what the table's metadata says of the file; [`claims`]: what its own footer says of its rows;
+//! - [`proof`]: that no row was lost, doubled or changed.
+//!
 //! - [`error`]: what can go wrong, told by what the caller does next.
 
 mod adapt;
+pub mod claims;
 mod contain;
 pub mod cost;
 pub mod cursor;
 pub mod error;
+mod fields;
 mod footer;
 mod group;
 pub mod input;
 pub mod limits;
+pub mod metrics;
 mod pages;
+pub mod proof;
 mod resolve;
+pub mod roll;
+#[cfg(test)]
+mod samples;
 pub mod source;
 mod thrift;
+pub mod writer;
 
+pub use claims::FileClaims;
 pub use cost::ColumnCost;
 pub use cursor::ColumnCursor;
 pub use error::ColumnarError;
 pub use input::InputFile;
 pub use limits::BatchLimit;
+pub use metrics::{FileMetrics, MetricsMode};
+pub use proof::{RowHasher, RowSum};
 pub use resolve::NameMapping;
 pub use source::{CountedRange, LocalFile, MemoryFile, RangeRead};
+pub use writer::{ColumnEncoder, ColumnEncoders, EncodedColumn, FileWriter, FinishedFile, WriterSettings};
