@@ -1,1 +1,72 @@
-fn main() {}
+//! `firn`: manual runs over Iceberg tables, from the command line (design section 10).
+//!
+//! A reader follows a run from here: [`args`] reads the command line, [`commands`] has one file per command, which
+//! calls `firn-pass` and answers through [`output`]; [`exit`] turns the result into the exit code.
+
+mod args;
+mod commands;
+mod exit;
+mod logging;
+mod output;
+
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command, Format};
+use crate::commands::{Context, complain};
+use crate::exit::Exit;
+use crate::output::progress::Progress;
+
+/// Merging and encoding have their own threads; the runtime only waits for the network and disks.
+const RUNTIME_THREADS: usize = 2;
+/// How long work that cannot be interrupted may go on after the end.
+const SHUTDOWN: Duration = Duration::from_secs(2);
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(say_panic));
+    // One TLS provider for the whole process; only fails when it is set already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cli = Cli::parse();
+    catch_unwind(AssertUnwindSafe(|| run(cli))).unwrap_or(Exit::Failed).into()
+}
+
+fn run(cli: Cli) -> Exit {
+    if let Some(with) = cli.command.comes_with() {
+        complain(format!("{} comes with {with}; this version does not have it yet", cli.command.name()));
+        return Exit::Usage;
+    }
+    let progress = Progress::new(cli.format == Format::Text);
+    logging::start(&progress);
+    let context = Context { format: cli.format, progress };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(RUNTIME_THREADS).enable_all().build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(format!("cannot start threads: {error}; check the limits of this process"));
+            return Exit::Failed;
+        }
+    };
+    let exit = runtime.block_on(async {
+        match cli.command {
+            Command::Compact(args) => commands::compact::run(args, &context).await,
+            Command::Verify(args) => commands::verify::run(args, &context).await,
+            // What comes later has answered above.
+            _ => Exit::Usage,
+        }
+    });
+    runtime.shutdown_timeout(SHUTDOWN);
+    exit
+}
+
+/// A panic is a defect of Firn: one line that can be reported. The exit code is 1, and the tables are whole, because
+/// only a commit changes them.
+fn say_panic(info: &PanicHookInfo<'_>) {
+    let payload = info.payload();
+    let message =
+        payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let place = info.location().map(|location| format!(" at {location}")).unwrap_or_default();
+    eprintln!("error: internal error{place}: {}; please report it", message.unwrap_or("no message"));
+}

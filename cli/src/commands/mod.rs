@@ -1,0 +1,142 @@
+//! One file per command: read what it needs, run it, answer, say how the program ends.
+
+pub(crate) mod compact;
+pub(crate) mod verify;
+
+use std::future::Future;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use firn_config::{Config, nearest};
+use firn_pass::PassError;
+use firn_telemetry::Emitter;
+
+use crate::args::{Format, WithConfig};
+use crate::exit::Exit;
+use crate::output::progress::Progress;
+
+/// Variable that names the configuration where `--config` does not.
+const CONFIG_VARIABLE: &str = "FIRN_CONFIG";
+
+/// What every command needs beside its own arguments.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) format: Format,
+    pub(crate) progress: Progress,
+}
+
+impl Context {
+    /// Events go to stderr, for whoever collects it. A person at a terminal sees the same in the tables.
+    pub(crate) fn emitter(&self) -> Emitter {
+        if self.format == Format::Text && std::io::stderr().is_terminal() {
+            Emitter::to(std::io::sink())
+        } else {
+            Emitter::stderr()
+        }
+    }
+}
+
+/// Says on stderr what is wrong.
+pub(crate) fn complain(message: impl std::fmt::Display) {
+    for line in message.to_string().lines() {
+        eprintln!("error: {line}");
+    }
+}
+
+/// Reads the configuration and refuses what this version does not do and a dataset that is not there.
+pub(crate) fn load_config(args: &WithConfig, dataset: Option<&str>) -> Result<Config, Exit> {
+    let path = config_path(args, std::env::var(CONFIG_VARIABLE).ok()).map_err(refuse)?;
+    let config = Config::from_file(&path).map_err(refuse)?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let not_yet = config.not_yet();
+    if !not_yet.is_empty() {
+        not_yet.iter().for_each(complain);
+        return Err(Exit::Usage);
+    }
+    match dataset {
+        Some(name) if config.dataset(name).is_none() => Err(refuse(unknown_dataset(&config, name))),
+        _ => Ok(config),
+    }
+}
+
+fn refuse(message: impl std::fmt::Display) -> Exit {
+    complain(message);
+    Exit::Usage
+}
+
+fn config_path(args: &WithConfig, variable: Option<String>) -> Result<PathBuf, String> {
+    let from_variable = variable.filter(|value| !value.trim().is_empty());
+    match (&args.config, from_variable) {
+        (Some(path), _) => Ok(path.clone()),
+        (None, Some(url)) if url.contains("://") => {
+            Err(format!("{CONFIG_VARIABLE} \"{url}\": a URL comes with the deployment; write the path of a file"))
+        }
+        (None, Some(path)) => Ok(PathBuf::from(path)),
+        (None, None) => Err(format!("--config is missing; write --config firn.yaml or set {CONFIG_VARIABLE}")),
+    }
+}
+
+fn unknown_dataset(config: &Config, name: &str) -> String {
+    let known: Vec<&str> = config.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
+    let near = nearest(name, known.iter().copied()).filter(|(_, edits)| *edits <= 2);
+    let hint = near.map(|(near, _)| format!("; did you mean {near}?")).unwrap_or_default();
+    format!("--dataset \"{name}\" is not in {}, which has {}{hint}", config.file, known.join(", "))
+}
+
+/// Runs `work` until it ends or the process is told to stop (Ctrl-C, SIGTERM); then `work` is dropped. A commit is one
+/// swap in the catalog, so whatever moment that is, the table is whole.
+pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T, PassError>>) -> Result<T, PassError> {
+    tokio::select! {
+        result = work => result,
+        () = told_to_stop() => Err(PassError::Unavailable(
+            "interrupted; what was committed stays, nothing is half done; run again to go on".into(),
+        )),
+    }
+}
+
+async fn told_to_stop() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        // Where a handler cannot be installed the signal ends the process, as it does without one.
+        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            Ok(()) = tokio::signal::ctrl_c() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_wins_over_the_variable() {
+        let args = |config: Option<&str>| WithConfig { config: config.map(PathBuf::from) };
+        let path = |config, variable: Option<&str>| config_path(&args(config), variable.map(str::to_owned));
+        assert_eq!(path(Some("a"), Some("b")), Ok("a".into()));
+        assert_eq!(path(None, Some("b")), Ok("b".into()));
+        assert!(path(None, Some(" ")).unwrap_err().starts_with("--config is missing"));
+        assert!(path(None, None).unwrap_err().starts_with("--config is missing"));
+        assert!(path(None, Some("https://a/b")).unwrap_err().contains("comes with the deployment"));
+    }
+
+    #[test]
+    fn an_unknown_dataset_names_the_known_ones() {
+        let text = "catalog: {type: sql, uri: 'sqlite:////c.db', name: n, warehouse: 'file:///w'}\n\
+                    ingestion: {datasets: [{name: readings, table: a.b}, {name: spans, table: a.c}]}";
+        let config = Config::load(text, &std::collections::HashMap::new()).unwrap();
+        assert_eq!(
+            unknown_dataset(&config, "span"),
+            "--dataset \"span\" is not in firn.yaml, which has readings, spans; did you mean spans?"
+        );
+        assert_eq!(unknown_dataset(&config, "x"), "--dataset \"x\" is not in firn.yaml, which has readings, spans");
+    }
+}

@@ -1,0 +1,274 @@
+//! Tables for people. Partitions that were left are many and dull: a few are shown, all are counted.
+
+use std::io::Write;
+
+use firn_model::Outcome;
+use firn_pass::{FailedDataset, FinishedPartition, PassSummary, PlannedPartition, VerifyCheck};
+
+use crate::output::table::{Side, Table, grouped, plural, size};
+
+/// How many of the partitions that were left are shown.
+const LEFT_SHOWN: u64 = 20;
+
+pub(crate) struct Tables {
+    out: Box<dyn Write + Send>,
+    planned: Table<6>,
+    finished: Table<7>,
+    left: Table<3>,
+    left_count: u64,
+    passed_over: Table<2>,
+}
+
+impl Tables {
+    pub(crate) fn new(out: Box<dyn Write + Send>) -> Self {
+        Self {
+            out,
+            planned: Table::new([
+                ("DATASET", Side::Left),
+                ("PARTITION", Side::Left),
+                ("FILES", Side::Right),
+                ("SIZE", Side::Right),
+                ("ROWS", Side::Right),
+                ("SELECTED BECAUSE", Side::Left),
+            ]),
+            finished: Table::new([
+                ("DATASET", Side::Left),
+                ("PARTITION", Side::Left),
+                ("OUTCOME", Side::Left),
+                ("FILES", Side::Right),
+                ("ROWS", Side::Right),
+                ("DUPLICATES", Side::Right),
+                ("REASON", Side::Left),
+            ]),
+            left: Table::new([("DATASET", Side::Left), ("PARTITION", Side::Left), ("LEFT BECAUSE", Side::Left)]),
+            left_count: 0,
+            passed_over: Table::new([("DATASET", Side::Left), ("PASSED OVER BECAUSE", Side::Left)]),
+        }
+    }
+
+    pub(crate) fn planned(&mut self, planned: &PlannedPartition) {
+        let partition = planned.partition.to_string();
+        if !planned.selected {
+            return self.add_left(planned.dataset.clone(), partition, planned.reason.clone());
+        }
+        self.planned.row([
+            planned.dataset.clone(),
+            partition,
+            grouped(planned.files.len() as u64),
+            size(planned.bytes),
+            grouped(planned.rows),
+            planned.reason.clone(),
+        ]);
+    }
+
+    pub(crate) fn finished(&mut self, finished: &FinishedPartition) {
+        let partition = finished.partition.to_string();
+        if finished.outcome == Outcome::Left {
+            return self.add_left(finished.dataset.clone(), partition, finished.reason.clone());
+        }
+        self.finished.row([
+            finished.dataset.clone(),
+            partition,
+            finished.outcome.to_string(),
+            change(finished.files_before, finished.files_after),
+            change(finished.rows_in, finished.rows_out),
+            grouped(finished.duplicates_dropped),
+            finished.reason.clone(),
+        ]);
+    }
+
+    fn add_left(&mut self, dataset: String, partition: String, reason: String) {
+        self.left_count += 1;
+        if self.left_count <= LEFT_SHOWN {
+            self.left.row([dataset, partition, reason]);
+        }
+    }
+
+    pub(crate) fn failed(&mut self, failed: &FailedDataset) {
+        self.passed_over.row([failed.dataset.clone(), failed.error.to_string()]);
+    }
+
+    pub(crate) fn pass_ended(&mut self, summary: &PassSummary, dry_run: bool, completed: bool) {
+        // As with JSON lines: nobody reading is no reason to fail.
+        let _ = self.write_pass(summary, dry_run, completed);
+    }
+
+    fn write_pass(&mut self, summary: &PassSummary, dry_run: bool, completed: bool) -> std::io::Result<()> {
+        let out = &mut self.out;
+        for table in [&self.planned as &dyn Written, &self.finished, &self.left] {
+            table.written(out)?;
+        }
+        if self.left_count > LEFT_SHOWN {
+            writeln!(out, "… and {} more, see --format json\n", grouped(self.left_count - LEFT_SHOWN))?;
+        }
+        self.passed_over.written(out)?;
+        if !completed {
+            return out.flush();
+        }
+        if dry_run {
+            writeln!(
+                out,
+                "Dry run: {} selected ({}, {}, {}), {} left.",
+                plural(summary.selected, "partition"),
+                plural(summary.files, "file"),
+                size(summary.bytes),
+                plural(summary.rows, "row"),
+                grouped(summary.left),
+            )?;
+        } else {
+            let files = change(summary.files_before, summary.files_after);
+            writeln!(
+                out,
+                "{} merged, {} left, {} superseded, {} failed; files {files}, rows {}, {} dropped.",
+                plural(summary.done, "partition"),
+                grouped(summary.left),
+                grouped(summary.superseded),
+                grouped(summary.failed),
+                change(summary.rows_in, summary.rows_out),
+                plural(summary.duplicates_dropped, "duplicate"),
+            )?;
+        }
+        if summary.waiting > 0 {
+            writeln!(
+                out,
+                "Waiting for the next pass (compaction.maxPartitionsPerPass): {}.",
+                plural(summary.waiting, "partition")
+            )?;
+        }
+        out.flush()
+    }
+
+    pub(crate) fn checked(&mut self, check: &VerifyCheck) {
+        let word = if check.ok { "ok  " } else { "FAIL" };
+        let _ = writeln!(self.out, "{word}  {}: {}", check.check, check.message).and_then(|()| self.out.flush());
+    }
+
+    pub(crate) fn checks_ended(&mut self, checks: u64, failed: u64, completed: bool) {
+        if completed {
+            let held = match failed {
+                0 => "all held".to_owned(),
+                failed => format!("{} failed", grouped(failed)),
+            };
+            let _ = writeln!(self.out, "{}, {held}.", plural(checks, "check")).and_then(|()| self.out.flush());
+        }
+    }
+}
+
+/// Tables of any width.
+trait Written {
+    /// Writes the table and an empty line, or nothing when it has no rows.
+    fn written(&self, out: &mut Box<dyn Write + Send>) -> std::io::Result<()>;
+}
+
+impl<const COLUMNS: usize> Written for Table<COLUMNS> {
+    fn written(&self, out: &mut Box<dyn Write + Send>) -> std::io::Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.write(out)?;
+        writeln!(out)
+    }
+}
+
+/// `120 → 2`, or one figure when nothing changed.
+fn change(before: u64, after: u64) -> String {
+    if before == after { grouped(before) } else { format!("{} → {}", grouped(before), grouped(after)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use firn_pass::PassError;
+
+    use super::*;
+    use crate::output::samples::{Sink, finished, planned};
+
+    fn text(write: impl FnOnce(&mut Tables)) -> String {
+        let sink = Sink::default();
+        write(&mut Tables::new(Box::new(sink.clone())));
+        sink.text()
+    }
+
+    #[test]
+    fn a_dry_run() {
+        let mut summary = PassSummary::default();
+        let written = text(|out| {
+            for partition in [planned(true), planned(false)] {
+                summary.add_planned(&partition, true);
+                out.planned(&partition);
+            }
+            out.pass_ended(&summary, true, true);
+        });
+        let expected = "\
+DATASET   PARTITION       FILES    SIZE   ROWS  SELECTED BECAUSE
+readings  day=2026-11-01      2  1.5 MB  1,200  3 small files, 1.5 MB
+
+DATASET   PARTITION       LEFT BECAUSE
+readings  day=2026-11-01  nothing to merge
+
+Dry run: 1 partition selected (2 files, 1.5 MB, 1,200 rows), 1 left.
+";
+        assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn a_pass_with_everything_in_it() {
+        let mut summary = PassSummary { waiting: 1, ..PassSummary::default() };
+        let written = text(|out| {
+            for outcome in [Outcome::Done, Outcome::Failed] {
+                summary.add_finished(&finished(outcome));
+                out.finished(&finished(outcome));
+            }
+            let left =
+                FinishedPartition { reason: "nothing to merge".into(), files_after: 3, ..finished(Outcome::Left) };
+            for _ in 0..22 {
+                summary.add_finished(&left);
+                out.finished(&left);
+            }
+            let error = PassError::Unavailable("table iot.old is not in catalog lake".into());
+            out.failed(&FailedDataset { dataset: "old".into(), error });
+            out.pass_ended(&summary, false, true);
+        });
+        let left = "readings  day=2026-11-01  nothing to merge\n".repeat(20);
+        let expected = format!(
+            "\
+DATASET   PARTITION       OUTCOME  FILES           ROWS  DUPLICATES  REASON
+readings  day=2026-11-01  done     3 → 1  1,200 → 1,190          10  3 small files, 1.5 MB
+readings  day=2026-11-01  failed   3 → 1  1,200 → 1,190          10  3 small files, 1.5 MB
+
+DATASET   PARTITION       LEFT BECAUSE
+{left}
+… and 2 more, see --format json
+
+DATASET  PASSED OVER BECAUSE
+old      table iot.old is not in catalog lake
+
+1 partition merged, 22 left, 0 superseded, 1 failed; files 72 → 68, rows 28,800 → 28,560, 240 duplicates dropped.
+Waiting for the next pass (compaction.maxPartitionsPerPass): 1 partition.
+"
+        );
+        assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn a_pass_without_work_and_one_that_was_stopped() {
+        let idle = text(|out| out.pass_ended(&PassSummary::default(), false, true));
+        assert_eq!(
+            idle,
+            "0 partitions merged, 0 left, 0 superseded, 0 failed; files 0, rows 0, 0 duplicates dropped.\n"
+        );
+        assert_eq!(text(|out| out.pass_ended(&PassSummary::default(), false, false)), "");
+    }
+
+    #[test]
+    fn checks() {
+        let written = text(|out| {
+            out.checked(&VerifyCheck { check: "I2".into(), ok: true, message: "12 files are there".into() });
+            out.checked(&VerifyCheck { check: "I3".into(), ok: false, message: "a path is live twice".into() });
+            out.checks_ended(2, 1, true);
+            out.checks_ended(1, 0, true);
+        });
+        let expected =
+            "ok    I2: 12 files are there\nFAIL  I3: a path is live twice\n2 checks, 1 failed.\n1 check, all held.\n";
+        assert_eq!(written, expected);
+    }
+}
