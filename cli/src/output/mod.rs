@@ -24,7 +24,7 @@ pub(crate) struct Answer {
 
 enum Style {
     Json(JsonLines),
-    Text(Tables),
+    Text(Box<Tables>),
 }
 
 impl Answer {
@@ -32,7 +32,7 @@ impl Answer {
         let out: Box<dyn Write + Send> = Box::new(out);
         let style = match format {
             Format::Json => Style::Json(JsonLines::new(out)),
-            Format::Text => Style::Text(Tables::new(out)),
+            Format::Text => Style::Text(Box::new(Tables::new(out))),
         };
         Self { style, dry_run, counted: PassSummary::default(), progress }
     }

@@ -82,7 +82,7 @@ fn write_over(out: &mut dyn Write, lines: &[u8], bar: Option<&str>) -> io::Resul
 fn bar(summary: &PassSummary) -> String {
     let ended = summary.done + summary.superseded + summary.failed;
     let total = summary.selected.max(ended);
-    let full = if total == 0 { 0 } else { BAR_WIDTH * ended / total };
+    let full = (BAR_WIDTH * ended).checked_div(total).unwrap_or(0);
     let filled: String = (0..BAR_WIDTH).map(|cell| if cell < full { '#' } else { '.' }).collect();
     let failed = if summary.failed > 0 { format!(", {} failed", summary.failed) } else { String::new() };
     format!("[{filled}] {ended} of {total} partitions{failed}")
