@@ -3,6 +3,8 @@
 //! - [`catalog`]: where the current metadata of a table is found and swapped;
 //! - [`loaded`]: one version of a table;
 //! - [`scan`]: what is live in it, by partition, as facts of the model;
+//! - [`commit`]: swaps a group's files for its outputs in one snapshot;
+//! - [`location`], [`new_file`]: where new files belong and what a manifest says of them;
 //! - [`filter`]: which partitions a person asked for;
 //! - [`order`]: the row order of a dataset on a table;
 //! - [`partition_type`], [`key_bytes`]: types of partition values, values as ordered bytes;
@@ -11,6 +13,7 @@
 
 mod calendar;
 pub mod catalog;
+pub mod commit;
 pub mod error;
 mod facts;
 pub mod filter;
@@ -18,6 +21,8 @@ pub mod ident;
 pub mod io;
 pub mod key_bytes;
 pub mod loaded;
+pub mod location;
+pub mod new_file;
 pub mod order;
 pub mod partition_type;
 pub mod scan;
@@ -25,10 +30,15 @@ pub mod scan;
 mod testing;
 
 pub use catalog::{Catalog, sql::SqlCatalog};
+pub use commit::{
+    CommitError, CommitPolicy, Committed, ReplaceOperation, ReplaceRequest, already_done, check_writable, replace,
+};
 pub use error::{NextStep, SwapError, TableError};
 pub use filter::{DateRange, FilterError, PartitionFilter, PartitionTerm};
 pub use ident::TableIdent;
 pub use io::TableStore;
 pub use loaded::LoadedTable;
+pub use location::output_path;
+pub use new_file::{NewDataFile, NewFileMetrics};
 pub use order::{OrderColumns, OrderError, row_order};
 pub use scan::{PartitionFacts, PartitionStats, partition_facts, partition_stats};

@@ -17,6 +17,7 @@ use crate::loaded::LoadedTable;
 use crate::partition_type::SpecTypes;
 
 pub use partition::{PartitionFacts, partition_facts};
+pub(crate) use partition::{live_data_paths, may_hold_partition};
 pub use stats::{PartitionStats, partition_stats};
 
 /// The snapshot a branch points to; None when nothing was ever written to the main branch.

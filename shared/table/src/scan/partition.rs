@@ -70,6 +70,31 @@ pub async fn partition_facts(
     Ok(by_partition(keys, found))
 }
 
+/// Paths of the live data files in manifests that can hold `partition` and that `wanted` picks.
+pub(crate) async fn live_data_paths(
+    table: &LoadedTable,
+    branch: &str,
+    partition: &PartitionKey,
+    wanted: impl Fn(&str) -> bool + Send + Sync + 'static,
+) -> Result<Vec<String>, TableError> {
+    let Some(snapshot) = head(table, branch)? else { return Ok(Vec::new()) };
+    let specs = table.spec_types()?;
+    let manifests = table.manifests(snapshot).await?;
+    let selected = select(table, &specs, manifests, |manifest, spec| {
+        !holds_deletes(manifest) && may_hold_partition(manifest, spec, partition)
+    })?;
+    let each = move |found: &mut Vec<String>, entry: Entry, _: &SpecTypes| {
+        let path = entry.path()?;
+        if wanted(path) {
+            found.push(path.to_owned());
+        }
+        Ok(())
+    };
+    let mut paths = Vec::new();
+    reduce(table, selected, Vec::new, each, |more| paths.extend(more)).await?;
+    Ok(paths)
+}
+
 /// What is needed to turn entries into facts.
 struct Reading {
     keys: HashMap<PartitionKey, Arc<PartitionKey>>,
@@ -95,7 +120,7 @@ impl Reading {
 }
 
 /// Whether a manifest can hold files of a partition, by the summaries of its fields. What is not known counts as yes.
-fn may_hold_partition(manifest: &ManifestFile, spec: &SpecTypes, key: &PartitionKey) -> bool {
+pub(crate) fn may_hold_partition(manifest: &ManifestFile, spec: &SpecTypes, key: &PartitionKey) -> bool {
     if key.spec_id != spec.spec_id {
         return false;
     }

@@ -1,0 +1,176 @@
+//! The replace commit (design section 6): one snapshot swaps the inputs of a group for its outputs.
+//!
+//! A try reads the head's manifests ([`manifests`]), finds the inputs by their exact paths ([`locate`]), refuses what came
+//! since planning and makes the merge wrong ([`deletes`]), writes manifests and list ([`attempt`], [`pack`]) and asks the
+//! catalog to swap. A refused try is built again on the new head without merging again; a lost answer is never taken for a
+//! failure.
+
+mod attempt;
+mod build;
+mod deletes;
+mod done;
+mod entry;
+mod error;
+mod head;
+mod history;
+mod locate;
+mod manifests;
+mod outputs;
+mod pack;
+mod request;
+mod snapshot;
+mod summary;
+mod tuple;
+
+pub use done::{AlreadyDone, already_done};
+pub use error::CommitError;
+pub use head::check_writable;
+pub use request::{CommitPolicy, Committed, ConflictCounter, ReplaceOperation, ReplaceRequest};
+
+use crate::catalog::Catalog;
+use crate::error::{Source, SwapError};
+use crate::loaded::LoadedTable;
+use build::{Builder, Ready};
+use history::applied;
+
+/// Commits a group: swaps its inputs for its outputs in one snapshot.
+///
+/// The outputs must be in the store. They are never removed here: those of a commit that failed are orphans for the sweep.
+///
+/// # Errors
+/// See [`CommitError`]; [`CommitError::Unknown`] is the only one after which the snapshot may still appear in the table.
+pub async fn replace(
+    catalog: &dyn Catalog,
+    request: ReplaceRequest,
+    policy: CommitPolicy,
+) -> Result<Committed, CommitError> {
+    let mut builder = Builder::new(&request)?;
+    let mut run = Run { catalog, request: &request, policy: &policy, sent: Vec::new(), conflicts: 0, outdated: 0 };
+    let mut table = request.base.clone();
+    loop {
+        let ready = match builder.build(&table).await {
+            Ok(ready) => ready,
+            Err(error) => match run.newer_than(&table, &error).await {
+                Some(newer) => {
+                    table = newer;
+                    continue;
+                }
+                None => return Err(error),
+            },
+        };
+        match run.send(&table, ready).await? {
+            Sent::Committed(committed) => return Ok(committed),
+            Sent::TryOn(moved) => table = moved,
+        }
+    }
+}
+
+/// The sending side of a commit.
+struct Run<'a> {
+    catalog: &'a dyn Catalog,
+    request: &'a ReplaceRequest,
+    policy: &'a CommitPolicy,
+    /// Snapshot ids of all tries that were sent.
+    sent: Vec<i64>,
+    conflicts: u32,
+    /// Versions that could not be built on and were no longer current.
+    outdated: u32,
+}
+
+/// How a try ended that did not end the commit with an error.
+enum Sent {
+    Committed(Committed),
+    /// Refused; the next try builds on this version.
+    TryOn(LoadedTable),
+}
+
+impl Run<'_> {
+    /// The current version, when a try could not be built because `table` is outdated: its manifests may be gone after an
+    /// expiry, or rewritten by others. None when the error would be the same.
+    async fn newer_than(&mut self, table: &LoadedTable, error: &CommitError) -> Option<LoadedTable> {
+        let may_be_stale = matches!(error, CommitError::Storage { .. } | CommitError::Permanent { .. });
+        if !may_be_stale || self.outdated >= self.policy.retry_max {
+            return None;
+        }
+        self.outdated += 1;
+        let current = self.catalog.load(&self.request.base.ident).await.ok()?;
+        (current.metadata_location != table.metadata_location).then_some(current)
+    }
+
+    async fn send(&mut self, table: &LoadedTable, ready: Ready) -> Result<Sent, CommitError> {
+        let Ready { attempt, updates, requirements } = ready;
+        let ident = self.request.base.ident.clone();
+        self.sent.push(attempt.snapshot_id);
+        let refusal = match self.catalog.swap(table, updates, requirements).await {
+            Ok(swapped) => {
+                if let Some(committed) = self.committed(swapped) {
+                    return Ok(Sent::Committed(committed));
+                }
+                let lost = "the catalog answered with success, but its metadata lacks the snapshot";
+                return self.find_or_give_up(lost.into()).await.map(Sent::Committed);
+            }
+            Err(SwapError::Unknown { source, .. }) => {
+                return self.find_or_give_up(source).await.map(Sent::Committed);
+            }
+            Err(SwapError::NotSent { source, .. }) => {
+                attempt.clean_up(&table.io).await;
+                return Err(CommitError::Storage { ident, what: "the commit was not sent".to_owned(), source });
+            }
+            Err(SwapError::Permanent { source, .. }) => {
+                attempt.clean_up(&table.io).await;
+                return Err(CommitError::Permanent { ident, detail: format!("the commit was refused: {source}") });
+            }
+            Err(SwapError::Conflict { detail, .. }) => detail,
+        };
+        self.conflicts += 1;
+        self.policy.conflicts.add_one();
+        let used_up = self.conflicts > self.policy.retry_max;
+        if !used_up {
+            tokio::time::sleep(self.policy.wait(self.conflicts)).await;
+        }
+        // The refusal may answer a second delivery of our own request, of which the first was applied: only the table knows.
+        let moved = match self.catalog.load(&ident).await {
+            Ok(moved) => moved,
+            Err(error) => return Err(self.unknown(error.into())),
+        };
+        if let Some(committed) = self.committed(moved.clone()) {
+            return Ok(Sent::Committed(committed));
+        }
+        attempt.clean_up(&table.io).await;
+        if used_up {
+            return Err(CommitError::ConflictsUsedUp { ident, conflicts: self.conflicts, last: refusal });
+        }
+        tracing::info!(table = %ident, conflicts = self.conflicts, refusal, "commit conflict, trying on the new head");
+        Ok(Sent::TryOn(moved))
+    }
+
+    /// The answer, when the version of the table has a snapshot of ours.
+    fn committed(&self, table: LoadedTable) -> Option<Committed> {
+        let same_table = table.metadata.uuid() == self.request.base.metadata.uuid();
+        let snapshot_id = applied(&table.metadata, &self.sent).filter(|_| same_table)?;
+        let tries = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
+        Some(Committed { snapshot_id, tries, conflicts: self.conflicts, table })
+    }
+
+    /// Looks for our snapshot after a lost answer. Not seen is not the same as not applied: nothing is removed.
+    async fn find_or_give_up(&self, source: Source) -> Result<Committed, CommitError> {
+        for reload in 1..=self.policy.unknown_reloads {
+            tokio::time::sleep(self.policy.wait(reload)).await;
+            let loaded = self.catalog.load(&self.request.base.ident).await;
+            match loaded.map(|table| self.committed(table)) {
+                Ok(Some(committed)) => return Ok(committed),
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "cannot look for a commit whose answer was lost"),
+            }
+        }
+        Err(self.unknown(source))
+    }
+
+    fn unknown(&self, source: Source) -> CommitError {
+        CommitError::Unknown {
+            ident: self.request.base.ident.clone(),
+            snapshot_id: self.sent.last().copied().unwrap_or_default(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Commits that meet others.
+
+use std::sync::Arc;
+
+use firn_table::commit::{AlreadyDone, CommitError, CommitPolicy, already_done, replace};
+use iceberg::spec::{NestedField, PrimitiveType, Schema, SchemaRef, Type};
+use iceberg::{TableRequirement, TableUpdate};
+
+use crate::doubles::{Fault, Faulty};
+use crate::lake::*;
+
+/// A change that comes while the first swap is on its way.
+fn meanwhile(lake: &Arc<Lake>, change: impl Fn() -> Change + Send + Sync + 'static) -> Fault {
+    let lake = lake.clone();
+    let change = Arc::new(change);
+    Fault::After(Box::new(move || {
+        let (lake, change) = (lake.clone(), change.clone());
+        Box::pin(async move {
+            lake.commit("main", change()).await;
+        })
+    }))
+}
+
+async fn two_files() -> Arc<Lake> {
+    let lake = Arc::new(by_p().await);
+    lake.append(vec![file("f1", "a", 1), file("f2", "a", 2), file("f3", "a", 4)]).await;
+    lake
+}
+
+#[tokio::test]
+async fn an_append_in_between_is_kept_and_nothing_is_merged_again() {
+    let lake = two_files().await;
+    let request = lake.request(&["f1", "f2"], "h").await;
+    let output = name(&request.outputs[0].path);
+    let appended = || Change { data: vec![file("late", "a", 8)], ..Change::default() };
+    let faulty = Faulty::new(&lake.catalog, vec![meanwhile(&lake, appended)]);
+    let policy = at_once();
+    let committed = replace(&faulty, request, policy.clone()).await.unwrap();
+    assert_eq!((committed.tries, committed.conflicts, policy.conflicts.get()), (2, 1, 1));
+    let ours = committed.snapshot_id;
+    let entry = |status, file: &str, snapshot, sequence, file_sequence| Entry {
+        status,
+        file: file.into(),
+        snapshot,
+        sequence,
+        file_sequence,
+        spec: 0,
+    };
+    let mut expected = vec![
+        entry("added", &output, ours, 1, 3),
+        entry("added", "late", 102, 2, 2),
+        entry("deleted", "f1", ours, 1, 1),
+        entry("deleted", "f2", ours, 1, 1),
+        entry("existing", "f3", 101, 1, 1),
+    ];
+    expected.sort();
+    assert_eq!(entries(&committed.table, "main").await, expected);
+    check_counts(&committed.table, "main").await;
+    // The refused try left nothing: two snapshots of others, ours with two manifests.
+    let files = lake.metadata_files().await;
+    let avro = files.iter().filter(|name| name.ends_with(".avro")).count();
+    assert_eq!(avro, 2 + 2 + 3, "{files:?}");
+    let requirements = faulty.requirements.lock().unwrap().clone();
+    assert_eq!(
+        requirements[1],
+        [
+            TableRequirement::UuidMatch { uuid: committed.table.metadata.uuid() },
+            TableRequirement::RefSnapshotIdMatch { r#ref: "main".into(), snapshot_id: Some(102) },
+            TableRequirement::CurrentSchemaIdMatch { current_schema_id: 0 },
+        ]
+    );
+}
+
+#[tokio::test]
+async fn conflicts_are_bounded_counted_and_leave_nothing() {
+    let lake = two_files().await;
+    let request = lake.request(&["f1", "f2"], "h").await;
+    let output = request.outputs[0].path.clone();
+    let before = lake.metadata_files().await;
+    let faulty = Faulty::new(&lake.catalog, (0..9).map(|_| Fault::Refused).collect());
+    let policy = CommitPolicy { retry_max: 2, ..at_once() };
+    let error = replace(&faulty, request, policy.clone()).await.unwrap_err();
+    assert!(matches!(error, CommitError::ConflictsUsedUp { conflicts: 3, .. }), "{error}");
+    assert_eq!(policy.conflicts.get(), 3);
+    assert_eq!(lake.metadata_files().await, before);
+    assert!(lake.io.exists(output).await.unwrap(), "outputs are left to the sweep");
+}
+
+#[tokio::test]
+async fn an_input_that_went_meanwhile_is_named() {
+    let lake = two_files().await;
+    let request = lake.request(&["f1", "f2"], "h").await;
+    let other = lake.request(&["f2", "f3"], "other").await;
+    replace(&lake.catalog, other, at_once()).await.unwrap();
+    let before = lake.metadata_files().await;
+    let table = lake.load().await;
+    let error = replace(&lake.catalog, request, at_once()).await.unwrap_err();
+    let CommitError::InputsGone { missing, .. } = &error else { panic!("{error}") };
+    assert_eq!(missing, &["f2"]);
+    assert!(error.wants_replan());
+    assert_eq!(lake.load().await.metadata_location, table.metadata_location);
+    assert_eq!(lake.metadata_files().await, before);
+}
+
+#[tokio::test]
+async fn of_two_workers_with_one_group_the_second_is_superseded() {
+    let lake = two_files().await;
+    let first = lake.request(&["f1", "f2"], "h").await;
+    let second = lake.request(&["f1", "f2"], "h").await;
+    let inputs = first.inputs.clone();
+    let partition = first.partition.clone();
+    let done = |hash: &'static str| {
+        let (lake, inputs, partition) = (lake.clone(), inputs.clone(), partition.clone());
+        async move { already_done(&lake.load().await, "main", &partition, hash, &inputs).await.unwrap() }
+    };
+    assert_eq!(done("h").await, AlreadyDone::No);
+    let output = first.outputs[0].path.clone();
+    let ours = replace(&lake.catalog, first, at_once()).await.unwrap().snapshot_id;
+    assert_eq!(done("h").await, AlreadyDone::LiveOutput { path: output.clone() });
+    assert_eq!(done("x").await, AlreadyDone::No);
+    let error = replace(&lake.catalog, second, at_once()).await.unwrap_err();
+    assert!(matches!(&error, CommitError::Superseded { by, .. } if by.contains(&output)), "{error}");
+    assert_eq!(live(&lake.load().await, "main").await, ["f3", &name(&output)]);
+
+    // The output was merged on: only the history knows the group.
+    let late = lake.request(&["f3", &name(&output)], "next").await;
+    replace(&lake.catalog, late, at_once()).await.unwrap();
+    assert_eq!(done("h").await, AlreadyDone::Replaced { snapshot_id: ours });
+}
+
+#[tokio::test]
+async fn workers_on_different_partitions_both_commit() {
+    let lake = Arc::new(by_p().await);
+    let names = ["a", "b", "c", "d"];
+    for p in names {
+        lake.append(vec![file(&format!("{p}1"), p, 1), file(&format!("{p}2"), p, 2)]).await;
+    }
+    let mut workers = Vec::new();
+    for p in names {
+        let request = lake.request(&[&format!("{p}1"), &format!("{p}2")], p).await;
+        let lake = lake.clone();
+        let policy = CommitPolicy { retry_max: 50, ..at_once() };
+        workers.push(tokio::spawn(
+            async move { replace(&lake.catalog, request, policy).await.map(|done| done.conflicts) },
+        ));
+    }
+    for worker in workers {
+        worker.await.unwrap().unwrap();
+    }
+    let table = lake.load().await;
+    assert_eq!(live(&table, "main").await.len(), 4);
+    check_counts(&table, "main").await;
+}
+
+fn wider(table: &firn_table::LoadedTable) -> Schema {
+    let mut fields = table.metadata.current_schema().as_struct().fields().to_vec();
+    fields.push(Arc::new(NestedField::optional(9, "new", Type::Primitive(PrimitiveType::Int))));
+    let current: &SchemaRef = table.metadata.current_schema();
+    Schema::builder().with_schema_id(current.schema_id() + 1).with_fields(fields).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_schema_that_changed_meanwhile_asks_for_a_new_plan() {
+    let lake = two_files().await;
+    let request = lake.request(&["f1", "f2"], "h").await;
+    let schema = wider(&lake.load().await);
+    let changed =
+        lake.update(vec![TableUpdate::AddSchema { schema }, TableUpdate::SetCurrentSchema { schema_id: -1 }]).await;
+    let error = replace(&lake.catalog, request, at_once()).await.unwrap_err();
+    assert!(matches!(error, CommitError::SchemaChanged { planned: 0, current: 1, .. }), "{error}");
+    assert!(error.wants_replan());
+    assert_eq!(lake.load().await.metadata_location, changed.metadata_location);
+}
+
+#[tokio::test]
+async fn a_branch_that_vanished_stops_the_commit() {
+    let lake = two_files().await;
+    lake.commit("b", Change { data: vec![file("b1", "a", 1), file("b2", "a", 1)], ..Change::default() }).await;
+    let request = lake.request_on("b", &["b1", "b2"], "h").await;
+    lake.update(vec![TableUpdate::RemoveSnapshotRef { ref_name: "b".into() }]).await;
+    let error = replace(&lake.catalog, request, at_once()).await.unwrap_err();
+    assert!(matches!(&error, CommitError::Permanent { detail, .. } if detail.contains("branch `b`")), "{error}");
+}

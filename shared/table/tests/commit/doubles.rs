@@ -1,0 +1,107 @@
+//! A catalog whose swaps go wrong in a chosen way.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use firn_table::{Catalog, LoadedTable, SwapError, TableError, TableIdent};
+use futures::future::BoxFuture;
+use iceberg::{TableRequirement, TableUpdate};
+
+/// How one swap goes.
+pub enum Fault {
+    /// Somebody else's change comes first.
+    After(Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>),
+    /// Applied, and the answer is lost.
+    AppliedButLost,
+    /// Lost on the way there.
+    LostBefore,
+    /// Applied, delivered again, and the second delivery refused.
+    AppliedThenRefused,
+    /// Answered with success and the unchanged table.
+    Ignored,
+    /// Refused.
+    Refused,
+    /// Nothing was sent.
+    NotSent,
+    /// Refused for good.
+    Forbidden,
+    /// The next loads fail, then as `AppliedThenRefused`.
+    AppliedThenRefusedThenDown,
+}
+
+/// Faults for the first swaps, in order; later swaps and all else go to the catalog behind.
+pub struct Faulty<'a> {
+    pub behind: &'a dyn Catalog,
+    faults: Mutex<VecDeque<Fault>>,
+    down: Mutex<bool>,
+    pub requirements: Mutex<Vec<Vec<TableRequirement>>>,
+}
+
+impl std::fmt::Debug for Faulty<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Faulty")
+    }
+}
+
+impl<'a> Faulty<'a> {
+    pub fn new(behind: &'a dyn Catalog, faults: Vec<Fault>) -> Self {
+        Self { behind, faults: Mutex::new(faults.into()), down: Mutex::new(false), requirements: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Catalog for Faulty<'_> {
+    fn name(&self) -> &str {
+        self.behind.name()
+    }
+
+    async fn load(&self, ident: &TableIdent) -> Result<LoadedTable, TableError> {
+        if *self.down.lock().unwrap() {
+            return Err(TableError::CatalogUnavailable { catalog: "lake".into(), source: "down".into() });
+        }
+        self.behind.load(ident).await
+    }
+
+    async fn list_tables(&self, namespace: &[String]) -> Result<Vec<String>, TableError> {
+        self.behind.list_tables(namespace).await
+    }
+
+    async fn swap(
+        &self,
+        table: &LoadedTable,
+        updates: Vec<TableUpdate>,
+        requirements: Vec<TableRequirement>,
+    ) -> Result<LoadedTable, SwapError> {
+        self.requirements.lock().unwrap().push(requirements.clone());
+        let ident = table.ident.clone();
+        let fault = self.faults.lock().unwrap().pop_front();
+        let conflict = || SwapError::Conflict { ident: ident.clone(), detail: "409".into() };
+        let lost = || SwapError::Unknown { ident: ident.clone(), source: "502 Bad Gateway".into() };
+        match fault {
+            None => self.behind.swap(table, updates, requirements).await,
+            Some(Fault::After(change)) => {
+                change().await;
+                self.behind.swap(table, updates, requirements).await
+            }
+            Some(Fault::AppliedButLost) => {
+                self.behind.swap(table, updates, requirements).await?;
+                Err(lost())
+            }
+            Some(Fault::LostBefore) => Err(lost()),
+            Some(Fault::AppliedThenRefused) => {
+                self.behind.swap(table, updates, requirements).await?;
+                Err(conflict())
+            }
+            Some(Fault::AppliedThenRefusedThenDown) => {
+                self.behind.swap(table, updates, requirements).await?;
+                *self.down.lock().unwrap() = true;
+                Err(conflict())
+            }
+            Some(Fault::Ignored) => Ok(table.clone()),
+            Some(Fault::Refused) => Err(conflict()),
+            Some(Fault::NotSent) => Err(SwapError::NotSent { ident, source: "no route".into() }),
+            Some(Fault::Forbidden) => Err(SwapError::Permanent { ident, source: "403".into() }),
+        }
+    }
+}

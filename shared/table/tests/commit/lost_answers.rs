@@ -1,0 +1,93 @@
+//! A lost answer is not a failure.
+
+use firn_table::commit::{CommitError, CommitPolicy, replace};
+
+use crate::doubles::{Fault, Faulty};
+use crate::lake::*;
+
+async fn one_fault(fault: Fault) -> (Lake, Result<firn_table::commit::Committed, CommitError>, String, u64) {
+    let lake = by_p().await;
+    lake.append(vec![file("f1", "a", 1), file("f2", "a", 2)]).await;
+    let request = lake.request(&["f1", "f2"], "h").await;
+    let output = name(&request.outputs[0].path);
+    let policy = CommitPolicy { unknown_reloads: 3, ..at_once() };
+    let result = {
+        let faulty = Faulty::new(&lake.catalog, vec![fault]);
+        replace(&faulty, request, policy.clone()).await
+    };
+    (lake, result, output, policy.conflicts.get())
+}
+
+/// The table has our snapshot once, and every file that it names.
+async fn assert_committed_once(lake: &Lake, result: Result<firn_table::commit::Committed, CommitError>, output: &str) {
+    let committed = result.unwrap();
+    let table = lake.load().await;
+    assert_eq!(table.metadata.snapshots().count(), 2);
+    assert_eq!(table.metadata.current_snapshot_id(), Some(committed.snapshot_id));
+    assert_eq!(committed.table.metadata_location, table.metadata_location);
+    assert_eq!(live(&table, "main").await, [output]);
+    check_counts(&table, "main").await;
+}
+
+#[tokio::test]
+async fn applied_but_the_answer_was_lost_is_success() {
+    let (lake, result, output, conflicts) = one_fault(Fault::AppliedButLost).await;
+    assert_committed_once(&lake, result, &output).await;
+    assert_eq!(conflicts, 0);
+}
+
+#[tokio::test]
+async fn a_second_delivery_that_is_refused_is_success_too() {
+    let (lake, result, output, conflicts) = one_fault(Fault::AppliedThenRefused).await;
+    assert_committed_once(&lake, result, &output).await;
+    assert_eq!(conflicts, 1);
+}
+
+async fn assert_unknown_and_nothing_removed(lake: &Lake, error: CommitError, output: &str) {
+    let CommitError::Unknown { snapshot_id, .. } = error else { panic!("{error}") };
+    let files = lake.metadata_files().await;
+    let list = format!("snap-{snapshot_id}-");
+    assert!(files.iter().any(|name| name.starts_with(&list)), "{files:?}");
+    assert_eq!(files.iter().filter(|name| name.contains("-m")).count(), 2, "{files:?}");
+    let data = format!("{}/data/{output}", lake.location().await);
+    assert!(lake.io.exists(data).await.unwrap());
+}
+
+#[tokio::test]
+async fn lost_and_not_to_be_seen_stays_unknown() {
+    let (lake, result, output, _) = one_fault(Fault::LostBefore).await;
+    assert_unknown_and_nothing_removed(&lake, result.unwrap_err(), &output).await;
+    assert_eq!(live(&lake.load().await, "main").await, ["f1", "f2"]);
+}
+
+#[tokio::test]
+async fn success_without_our_snapshot_stays_unknown() {
+    let (lake, result, output, _) = one_fault(Fault::Ignored).await;
+    let error = result.unwrap_err();
+    assert!(error.to_string().contains("lacks the snapshot"), "{error}");
+    assert_unknown_and_nothing_removed(&lake, error, &output).await;
+}
+
+#[tokio::test]
+async fn a_refusal_that_cannot_be_looked_into_stays_unknown() {
+    let (lake, result, output, _) = one_fault(Fault::AppliedThenRefusedThenDown).await;
+    assert_unknown_and_nothing_removed(&lake, result.unwrap_err(), &output).await;
+    // It was applied; the next run sees it.
+    assert_eq!(live(&lake.load().await, "main").await, [output]);
+}
+
+#[tokio::test]
+async fn what_was_never_applied_is_cleaned_up() {
+    for fault in [Fault::NotSent, Fault::Forbidden] {
+        let forbidden = matches!(fault, Fault::Forbidden);
+        let (lake, result, output, _) = one_fault(fault).await;
+        match result.unwrap_err() {
+            CommitError::Storage { .. } => assert!(!forbidden),
+            CommitError::Permanent { detail, .. } => assert!(forbidden && detail.contains("403"), "{detail}"),
+            other => panic!("{other}"),
+        }
+        let files = lake.metadata_files().await;
+        assert_eq!(files.iter().filter(|name| name.ends_with(".avro")).count(), 2, "{files:?}");
+        assert!(lake.io.exists(format!("{}/data/{output}", lake.location().await)).await.unwrap());
+    }
+}
