@@ -137,7 +137,7 @@ impl ColumnCursor {
         let row = self.row;
         let group = self.group_at(row)?;
         let first_row = row;
-        let batch = group.read()?;
+        let batch = group.read(max_rows as u64)?;
         let origin = Origin { file: &self.file.name, first_row };
         let adapted = match contain(|| plan.adapt.apply(batch, origin)) {
             Ok(adapted) => adapted,

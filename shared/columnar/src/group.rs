@@ -17,9 +17,10 @@ use crate::limits::BatchLimit;
 use crate::pages::{ChunkPages, ChunkPlace, SharedPages};
 use crate::resolve::ReadPlan;
 
-/// Texts are taken to be as long as the longest of the dictionary, but at most this many times its mean.
-const SKEW: u64 = 16;
-/// A batch that turned out this many times too large (or small) makes the next ones smaller (or larger).
+/// Texts are taken to be at least this part of the longest one in the dictionary: how often that one stands in the rows
+/// cannot be known, and a batch should never be more than this many times too large.
+const SKEW: u64 = 8;
+/// A batch that turned out this many times too large makes the next ones smaller.
 const MISJUDGED: u64 = 4;
 
 /// One column within one row group: forward only, with a reader that is opened when rows are asked for.
@@ -35,6 +36,8 @@ pub(crate) struct GroupReader {
     reader: Option<ParquetRecordBatchReader>,
     /// Rows of a batch of the open reader.
     batch_rows: usize,
+    /// Rows that a batch may have by the bytes of a row, as they were estimated when the reader was opened.
+    sized_rows: usize,
     /// What the last batches taught about the bytes of a row.
     learned_row_bytes: Option<u64>,
     /// The row that the open reader gives next.
@@ -82,6 +85,7 @@ impl GroupReader {
             limit,
             reader: None,
             batch_rows: 0,
+            sized_rows: 0,
             learned_row_bytes: None,
             reader_row: 0,
             row: 0,
@@ -116,9 +120,10 @@ impl GroupReader {
         }
     }
 
-    /// The next batch as the file has it, at least one row; only while rows are left.
-    pub(crate) fn read(&mut self) -> Result<ArrayRef, ColumnarError> {
-        let read = self.try_read();
+    /// The next batch as the file has it, at least one row; only while rows are left. The batch may have more than
+    /// `wanted` rows, but no page is read for those.
+    pub(crate) fn read(&mut self, wanted: u64) -> Result<ArrayRef, ColumnarError> {
+        let read = self.try_read(self.row.saturating_add(wanted));
         if read.is_err() {
             // The reader may have stopped anywhere; a later try opens a new one at the same row.
             self.release();
@@ -126,9 +131,9 @@ impl GroupReader {
         read
     }
 
-    fn try_read(&mut self) -> Result<ArrayRef, ColumnarError> {
+    fn try_read(&mut self, until_row: u64) -> Result<ArrayRef, ColumnarError> {
         loop {
-            self.position()?;
+            self.position(until_row)?;
             let first = self.reader_row;
             let Some(batch) = self.next_batch()? else {
                 return Err(self.corrupt(format!("its pages end at row {first} of {}", self.rows)));
@@ -148,7 +153,7 @@ impl GroupReader {
     }
 
     /// Brings an open reader so close to the next row that decoding leads there.
-    fn position(&mut self) -> Result<(), ColumnarError> {
+    fn position(&mut self, until_row: u64) -> Result<(), ColumnarError> {
         if self.reader.is_some() && self.misjudged() {
             self.reader = None;
         }
@@ -156,7 +161,7 @@ impl GroupReader {
             self.reader = None;
         }
         if self.reader.is_none() {
-            return self.open();
+            return self.open(until_row);
         }
         let Some(pages) = self.flat_pages() else { return Ok(()) };
         let next_row = pages.lock().next_row();
@@ -165,13 +170,13 @@ impl GroupReader {
             if self.reader_row < self.row {
                 pages.lock().pause();
             } else {
-                pages.lock().resume(self.limit.bytes as u64);
+                pages.lock().resume(self.limit.bytes as u64, until_row);
             }
         } else if self.reader_row == next_row {
             if self.row > next_row {
                 self.reader_row = pages.lock().seek(self.row)?;
             }
-            pages.lock().resume(self.limit.bytes as u64);
+            pages.lock().resume(self.limit.bytes as u64, until_row);
         } else {
             // What is left of the last page is decoded and dropped, then the wanted page follows.
             pages.lock().pause();
@@ -197,7 +202,7 @@ impl GroupReader {
     }
 
     /// Opens a reader at the next row, or at the beginning of the page that holds it.
-    fn open(&mut self) -> Result<(), ColumnarError> {
+    fn open(&mut self, until_row: u64) -> Result<(), ColumnarError> {
         let mut row_bytes = 0;
         let mut start = self.row;
         for pages in &self.leaves {
@@ -212,12 +217,17 @@ impl GroupReader {
             let mut value = value_bytes(chunk);
             if let Some(facts) = pages.lock().dictionary_facts() {
                 // Encoded, a text counts as the index it is; what it becomes shows only in the dictionary.
-                value = value.max(4 + facts.longest.min(facts.mean.saturating_mul(SKEW)));
+                value = value.max(4 + facts.mean.max(facts.longest / SKEW));
             }
             row_bytes += (value * chunk.num_values() as u64).div_ceil(self.rows.max(1));
         }
         let row_bytes = self.learned_row_bytes.unwrap_or(row_bytes);
-        self.batch_rows = self.limit.rows_for(row_bytes).min(usize::try_from(self.rows).unwrap_or(usize::MAX));
+        self.sized_rows = self.sized(row_bytes);
+        self.batch_rows = self.sized_rows;
+        if let Some(reach) = self.reach.filter(|reach| *reach > self.row && !self.flat) {
+            // Where pages cannot end a batch, rows that will be thrown away are not decoded.
+            self.batch_rows = self.batch_rows.min(usize::try_from(reach - self.row).unwrap_or(usize::MAX));
+        }
         let selection = (!self.flat && start > 0).then(|| {
             RowSelection::from(vec![
                 RowSelector::skip(start as usize),
@@ -232,7 +242,7 @@ impl GroupReader {
         };
         if self.flat {
             for pages in &self.leaves {
-                pages.lock().resume(self.limit.bytes as u64);
+                pages.lock().resume(self.limit.bytes as u64, until_row);
             }
         }
         let levels = &self.plan.levels;
@@ -265,22 +275,18 @@ impl GroupReader {
         let rows = batch.len() as u64;
         let bytes = batch.to_data().get_slice_memory_size().unwrap_or(0) as u64;
         let row_bytes = bytes.div_ceil(rows.max(1));
-        let limit = self.limit.bytes as u64;
-        let full = rows == self.batch_rows as u64 && self.batch_rows < self.limit.rows;
-        if bytes > limit.saturating_mul(MISJUDGED) && rows > 1 {
+        if bytes > (self.limit.bytes as u64).saturating_mul(MISJUDGED) && rows > 1 {
             self.learned_row_bytes = Some(row_bytes);
-        } else if full && bytes < limit / (2 * MISJUDGED) && self.learned_row_bytes.is_none() {
-            // Twice the mean: the long values that made the batch small are still to come.
-            self.learned_row_bytes = Some(row_bytes * 2);
         }
     }
 
-    /// Whether the open reader's batches are far from what was learned.
+    /// Whether the open reader's batches are far larger than what was learned allows.
     fn misjudged(&self) -> bool {
-        let Some(row_bytes) = self.learned_row_bytes else { return false };
-        let wanted = self.limit.rows_for(row_bytes).min(usize::try_from(self.rows).unwrap_or(usize::MAX)) as u64;
-        let now = self.batch_rows as u64;
-        now / 2 >= wanted || wanted / 2 >= now
+        self.learned_row_bytes.is_some_and(|row_bytes| self.sized_rows / 2 >= self.sized(row_bytes))
+    }
+
+    fn sized(&self, row_bytes: u64) -> usize {
+        self.limit.rows_for(row_bytes).min(usize::try_from(self.rows).unwrap_or(usize::MAX))
     }
 
     fn take_failure(&self) -> Option<ColumnarError> {

@@ -4,7 +4,7 @@
 //! under the metadata key `PARQUET:field_id`.
 //!
 //! Reading, from the outside in:
-//! - [`source`]: bytes by ranges, from a blob, a local file or memory;
+//! - [`source`] and [`blob`]: bytes by ranges, from a local file, memory or a blob;
 //! - `footer`: the footer, checked before anything relies on it;
 //! - `resolve`: which columns of the file fill which columns of the table, by field id;
 //! - `pages`: the pages of a column chunk through a bounded window;
@@ -19,6 +19,7 @@
 //! - [`error`]: what can go wrong, told by what the caller does next.
 
 mod adapt;
+pub mod blob;
 pub mod claims;
 mod contain;
 pub mod cost;
@@ -40,6 +41,7 @@ pub mod source;
 mod thrift;
 pub mod writer;
 
+pub use blob::BlobRange;
 pub use claims::FileClaims;
 pub use cost::ColumnCost;
 pub use cursor::ColumnCursor;

@@ -7,15 +7,16 @@
 mod decode;
 mod header;
 mod map;
+mod shared;
 mod window;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use crc_fast::{CrcAlgorithm, checksum};
 use parquet::basic::{Compression, Type as PhysicalType};
-use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::column::page::{Page, PageMetadata};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ColumnChunkMetaData;
 
@@ -24,12 +25,15 @@ use crate::source::RangeRead;
 use crate::thrift::ThriftError;
 use decode::PageDecoder;
 use header::{PageHeader, PageKind};
-pub(crate) use map::PageMap;
+use map::PageMap;
 use map::{DictionaryPlace, PageSpot};
+pub(crate) use shared::SharedPages;
 use window::Window;
 
 /// First guess at the length of a page header; statistics in it can make it longer.
 const HEADER_GUESS: u64 = 4 * 1024;
+/// Bytes that are rather read than left out at the price of a second request.
+const SMALL_GAP: u64 = 64 * 1024;
 /// A header that goes on for longer is damage.
 const MAX_HEADER: u64 = 64 * 1024 * 1024;
 /// What a page may be larger than its whole chunk claims to be: writers count headers differently.
@@ -84,6 +88,8 @@ pub(crate) struct ChunkPages {
     next: usize,
     /// Stop handing over pages once the pages handed over since [`Self::resume`] have this many bytes.
     pause_after: u64,
+    /// Stop as well once this row is reached.
+    until_row: u64,
     handed: u64,
     /// The row at which the caller will stop; nothing is read ahead beyond it.
     reach: Option<u64>,
@@ -118,6 +124,7 @@ impl ChunkPages {
             dictionary: None,
             next: 0,
             pause_after: u64::MAX,
+            until_row: u64::MAX,
             handed: 0,
             reach: None,
             failure: None,
@@ -132,7 +139,7 @@ impl ChunkPages {
         self.dictionary_due = true;
         self.failure = None;
         self.reach = reach;
-        self.resume(u64::MAX);
+        self.resume(u64::MAX, u64::MAX);
         // Pages that are known to lie before the row are stepped over without a look.
         let before = |spot: &PageSpot| spot.end_row().is_some_and(|end| end <= row);
         let goes_on = self.map.pages.iter().find(|spot| !before(spot)).map_or(self.map.walked_to, |spot| spot.offset);
@@ -148,9 +155,11 @@ impl ChunkPages {
         self.reach = None;
     }
 
-    /// Hands over pages again, until those of one batch have `pause_after` bytes uncompressed. At least one page comes.
-    pub(crate) fn resume(&mut self, pause_after: u64) {
+    /// Hands over pages again: at least one, then until they have `pause_after` bytes uncompressed or reach `until_row`,
+    /// the row after the last one that is wanted now.
+    pub(crate) fn resume(&mut self, pause_after: u64, until_row: u64) {
         self.pause_after = pause_after;
+        self.until_row = until_row;
         self.handed = 0;
     }
 
@@ -198,9 +207,9 @@ impl ChunkPages {
         if let Some(index) = reach.checked_sub(1).and_then(|last| self.map.page_of(last)) {
             return self.map.pages[index].end();
         }
-        // Not known yet: an estimate by the mean row, rounded up by a half.
+        // Not known yet: an estimate by the mean row, and a little more.
         let rows = reach.saturating_sub(first_row.unwrap_or(0));
-        let bytes = u128::from(rows) * u128::from(self.range.end - self.range.start) * 3 / 2;
+        let bytes = u128::from(rows) * u128::from(self.range.end - self.range.start) * 9 / 8;
         let bytes = u64::try_from(bytes / u128::from(self.rows.max(1))).unwrap_or(u64::MAX);
         from.saturating_add(bytes.max(HEADER_GUESS)).min(self.range.end)
     }
@@ -393,7 +402,8 @@ impl ChunkPages {
         let DictionaryPlace::At { offset, length } = self.map.dictionary else { return Ok(()) };
         // Read on only when what comes next is close; after a seek it may be far away.
         let end = offset + length;
-        let useful_end = if self.window.is_far(offset, goes_on) { end } else { self.useful_end(end, Some(0)) };
+        let far = goes_on.saturating_sub(end) > SMALL_GAP;
+        let useful_end = if far { end } else { self.useful_end(end, Some(0)) };
         self.dictionary = Some(self.load(offset, length, useful_end, None)?.1);
         Ok(())
     }
@@ -411,7 +421,8 @@ impl ChunkPages {
         if let Some(page) = self.take_dictionary()? {
             return Ok(Some(page));
         }
-        if self.handed >= self.pause_after.max(1) {
+        let enough = self.handed >= self.pause_after.max(1) || self.flat && self.next_row() >= self.until_row;
+        if self.handed > 0 && enough {
             return Ok(None);
         }
         let index = self.next;
@@ -458,68 +469,5 @@ impl ChunkPages {
     }
 }
 
-/// Pages that a reader of the Parquet crate and the cursor that steers it share.
-#[derive(Clone)]
-pub(crate) struct SharedPages(Arc<Mutex<ChunkPages>>);
-
-impl SharedPages {
-    pub(crate) fn new(pages: ChunkPages) -> Self {
-        Self(Arc::new(Mutex::new(pages)))
-    }
-
-    /// The pages, also after a panic: whoever contains one rewinds them before going on.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ChunkPages> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The pages of this one chunk, as the Parquet crate wants them.
-    pub(crate) fn iterator(&self) -> OneChunk {
-        OneChunk(Some(self.clone()))
-    }
-}
-
-impl Iterator for SharedPages {
-    type Item = ParquetResult<Page>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.get_next_page().transpose()
-    }
-}
-
-impl PageReader for SharedPages {
-    fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
-        let mut pages = self.lock();
-        let page = pages.next_page();
-        pages.fail(page)
-    }
-
-    fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
-        let mut pages = self.lock();
-        let metadata = pages.peek();
-        pages.fail(metadata)
-    }
-
-    fn skip_next_page(&mut self) -> ParquetResult<()> {
-        let mut pages = self.lock();
-        if pages.dictionary_due {
-            pages.dictionary_due = false;
-            pages.dictionary = None;
-        } else {
-            pages.next += 1;
-        }
-        Ok(())
-    }
-}
-
-/// An iterator over the page readers of a column in one row group: there is one.
-pub(crate) struct OneChunk(Option<SharedPages>);
-
-impl Iterator for OneChunk {
-    type Item = ParquetResult<Box<dyn PageReader>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.take().map(|pages| Ok(Box::new(pages) as Box<dyn PageReader>))
-    }
-}
-
-impl PageIterator for OneChunk {}
+#[cfg(test)]
+mod tests;

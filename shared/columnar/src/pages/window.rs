@@ -57,11 +57,6 @@ impl Window {
         Ok(self.held.slice(skip..skip + (range.end - range.start) as usize))
     }
 
-    /// Whether one read-ahead from `start` does not reach `end`.
-    pub(crate) fn is_far(&self, start: u64, end: u64) -> bool {
-        end.saturating_sub(start) > self.ahead
-    }
-
     /// Drops what is held.
     pub(crate) fn forget(&mut self) {
         self.held = Bytes::new();
