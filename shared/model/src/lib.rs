@@ -5,7 +5,7 @@
 //!
 //! - [`blob_id`], [`blob_url`]: one identity for a blob, whatever URL form names it, and the forms;
 //! - [`partition`]: the typed partition tuple and its JSON form;
-//! - [`file`]: what the planner knows of a data file or a delete file;
+//! - [`mod@file`]: what the planner knows of a data file or a delete file;
 //! - [`key`]: encoded key bounds and ranges, and what they prove;
 //! - [`order`]: the row order of a dataset;
 //! - [`rule`], [`reason`], [`outcome`]: why a partition was taken or left, and how it ended.

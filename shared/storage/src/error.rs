@@ -55,7 +55,8 @@ pub enum StorageError {
         /// What the store said.
         detail: String,
     },
-    /// The store cannot be reached or fails by itself, after all retries. Nothing was written. Next: try later.
+    /// The store cannot be reached or fails by itself, after all retries. Nothing was written; a delete may have happened, and
+    /// may be repeated. Next: try later.
     #[error("{blob}: storage is unavailable ({detail}): check the endpoint and the network, then try again")]
     Unavailable {
         /// The blob.
@@ -228,6 +229,23 @@ mod tests {
         assert_eq!(redact("SharedAccessSignature=sv=1&sig=abc"), "SharedAccessSignature=***&sig=***");
         assert_eq!(redact("é sig="), "é sig=***");
         assert_eq!(redact("nothing here"), "nothing here");
+    }
+
+    #[test]
+    fn errors_of_the_file_system_are_told_by_what_comes_next() {
+        let id = BlobId::local("/wh/a");
+        let of = |kind: io::ErrorKind| StorageError::io(&id, "write", &io::Error::from(kind));
+        assert_eq!(of(io::ErrorKind::NotFound), StorageError::not_found(&id));
+        assert_eq!(of(io::ErrorKind::NotADirectory), StorageError::not_found(&id));
+        assert_eq!(of(io::ErrorKind::AlreadyExists), StorageError::already_exists(&id));
+        assert!(matches!(of(io::ErrorKind::PermissionDenied), StorageError::Denied { .. }));
+        assert!(matches!(of(io::ErrorKind::ReadOnlyFilesystem), StorageError::Denied { .. }));
+        assert!(matches!(of(io::ErrorKind::StorageFull), StorageError::Full { .. }));
+        assert_eq!(
+            of(io::ErrorKind::StorageFull).to_string(),
+            "/wh/a: cannot write: no storage space: free space or write smaller files"
+        );
+        assert!(matches!(of(io::ErrorKind::Interrupted), StorageError::Other { .. }));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub mod retry;
 pub mod routing;
 pub mod store;
 
-pub use azure::{AzureOptions, AzureStore, ConnectionString};
+pub use azure::{AzureOptions, AzureStore, ConnectionError, ConnectionString};
 pub use error::StorageError;
 pub use local::LocalStore;
 pub use memory::MemoryStore;

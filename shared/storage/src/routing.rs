@@ -10,6 +10,7 @@ use firn_model::{BlobId, BlobIdError};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
+use crate::azure::{AzureOptions, AzureStore, ConnectionError, ConnectionString};
 use crate::error::StorageError;
 use crate::local::LocalStore;
 use crate::store::{BlobProperties, BlobStore, BlobUpload, Deleted, ListedBlob, PutCondition};
@@ -49,6 +50,19 @@ impl RoutingStore {
         self.default_account.get_or_insert_with(|| account.clone());
         self.accounts.insert(account, store);
         self
+    }
+
+    /// With the storage account of a connection string.
+    ///
+    /// # Errors
+    /// As [`AzureStore::new`].
+    pub fn with_connection(self, text: &ConnectionString, options: AzureOptions) -> Result<Self, ConnectionError> {
+        Ok(self.with_account(text.account(), Arc::new(AzureStore::new(text, options)?)))
+    }
+
+    /// The account of URLs in the short form: the first that was added.
+    pub fn default_account(&self) -> Option<&str> {
+        self.default_account.as_deref()
     }
 
     /// The identity of a URL, see [`BlobId::parse_with`]: the short form belongs to the first configured account.
@@ -129,10 +143,22 @@ mod tests {
             routing.put(&id, Bytes::from_static(b"1"), PutCondition::IfAbsent).await.unwrap();
             assert_eq!(store.read_all(&id).await.unwrap(), "1");
         }
+        assert_eq!(routing.default_account(), Some("first"));
         let unknown = routing.parse("abfss://c@third.dfs.core.windows.net/x").unwrap();
         let error = routing.read_all(&unknown).await.unwrap_err();
         assert!(error.to_string().contains("no credentials for storage account `third`"), "{error}");
         assert!(error.to_string().contains("configured: first, second"), "{error}");
         assert_eq!(routing.list(&unknown).next().await, Some(Err(error)));
+    }
+
+    #[tokio::test]
+    async fn a_connection_string_adds_its_account() {
+        let connection = ConnectionString::parse("UseDevelopmentStorage=true").unwrap();
+        let routing = RoutingStore::new().with_connection(&connection, AzureOptions::default()).unwrap();
+        let id = routing.parse("az://lake/.").unwrap();
+        assert_eq!(id.account, "devstoreaccount1");
+        // Refused by the account's store, before anything is sent.
+        let error = routing.read_all(&id).await.unwrap_err();
+        assert!(matches!(error, StorageError::Invalid { .. }) && error.to_string().contains("no blob"), "{error}");
     }
 }

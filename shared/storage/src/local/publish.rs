@@ -111,9 +111,12 @@ pub(super) fn publish(
         PutCondition::Any | PutCondition::IfMatch(_) => temp.persist(path),
     };
     let file = file.map_err(|error| failed(error.error))?;
-    let written = file.metadata().map_err(failed)?;
-    sync_folder(folder_of(path)).map_err(failed)?;
-    Ok(properties(&written))
+    // From here on the name is taken, whatever fails.
+    let written = file.metadata().and_then(|written| sync_folder(folder_of(path)).map(|()| written));
+    written.map(|written| properties(&written)).map_err(|error| StorageError::Unknown {
+        blob: Box::new(id.clone()),
+        detail: format!("its folder could not be forced to disk: {error}"),
+    })
 }
 
 fn check(id: &BlobId, existing: Option<&Metadata>, condition: &PutCondition) -> Result<(), StorageError> {
@@ -163,8 +166,12 @@ fn create_folders(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Forces the names in a folder to disk, where the file system knows how.
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    match File::open(folder)?.sync_all() {
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        result => result,
+    }
 }
 
 #[cfg(test)]
