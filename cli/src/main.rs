@@ -30,7 +30,12 @@ fn main() -> ExitCode {
     // One TLS provider for the whole process; only fails when it is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
-    catch_unwind(AssertUnwindSafe(|| run(cli))).unwrap_or(Exit::Failed).into()
+    guarded(|| run(cli)).into()
+}
+
+/// A panic ends the program with exit code 1; the hook has said what happened.
+fn guarded(work: impl FnOnce() -> Exit) -> Exit {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Exit::Failed)
 }
 
 fn run(cli: Cli) -> Exit {
@@ -69,4 +74,15 @@ fn say_panic(info: &PanicHookInfo<'_>) {
         payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let place = info.location().map(|location| format!(" at {location}")).unwrap_or_default();
     eprintln!("error: internal error{place}: {}; please report it", message.unwrap_or("no message"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure() {
+        assert_eq!(guarded(|| panic!("a defect")), Exit::Failed);
+        assert_eq!(guarded(|| Exit::Usage), Exit::Usage);
+    }
 }

@@ -139,4 +139,27 @@ mod tests {
         );
         assert_eq!(unknown_dataset(&config, "x"), "--dataset \"x\" is not in firn.yaml, which has readings, spans");
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_signal_ends_the_work_and_says_so() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut work = std::pin::pin!(until_interrupted(std::future::pending::<Result<(), PassError>>()));
+            // The first poll installs the handlers; a signal before that would end this process.
+            std::future::poll_fn(|context| {
+                assert!(work.as_mut().poll(context).is_pending());
+                std::task::Poll::Ready(())
+            })
+            .await;
+            let process = std::process::id().to_string();
+            assert!(std::process::Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+            let error = work.await.unwrap_err();
+            assert!(
+                matches!(&error, PassError::Unavailable(message) if message.starts_with("interrupted;")),
+                "{error:?}"
+            );
+            assert_eq!(until_interrupted(std::future::ready(Ok(7))).await, Ok(7));
+        });
+    }
 }
