@@ -6,6 +6,8 @@
 //! maps. A bound never excludes a value; where none can be given, there is none.
 
 mod bounds;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 

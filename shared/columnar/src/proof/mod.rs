@@ -16,6 +16,8 @@
 mod hasher;
 mod mix;
 mod row_sum;
+#[cfg(test)]
+mod tests;
 
 pub use hasher::{ColumnHasher, RowHasher};
 pub use row_sum::{RowSum, RowSumParseError, finish};

@@ -117,8 +117,12 @@ impl WriterSettings {
         if self.page_rows == 0 || self.page_bytes == 0 {
             return Err(ColumnarError::Usage { detail: "a page must hold at least one row and one byte".into() });
         }
-        // Whole bounds can only come from whole statistics.
-        let truncate = (self.metrics != MetricsMode::Full).then_some(STATISTICS_BYTES);
+        // Bounds cannot be longer than the statistics that they come from. A character has up to 4 bytes.
+        let truncate = match self.metrics {
+            MetricsMode::Full => None,
+            MetricsMode::Truncate(length) => Some(STATISTICS_BYTES.max(length.saturating_mul(4))),
+            MetricsMode::None | MetricsMode::Counts => Some(STATISTICS_BYTES),
+        };
         let properties = WriterProperties::builder()
             .set_writer_version(WriterVersion::PARQUET_1_0)
             .set_compression(compression)
