@@ -6,6 +6,8 @@
 
 mod encoder;
 mod inspect;
+#[cfg(test)]
+mod round_trip;
 pub(crate) mod schema;
 mod settings;
 mod sink;
