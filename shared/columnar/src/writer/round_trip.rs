@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
+use proptest::prelude::*;
 
 use super::*;
-use crate::samples::{every_type, every_type_rows, field};
+use crate::samples::{Random, every_type, every_type_rows, field};
 use crate::{BatchLimit, ColumnCursor, InputFile, MemoryFile, RowHasher, RowSum, proof};
 
 fn written(batches: &[RecordBatch]) -> Arc<MemoryFile> {
@@ -111,4 +114,42 @@ fn hidden_columns_of_temporary_files_are_found_by_name() {
     let file = InputFile::open(file, &target, None).unwrap();
     let cursor = file.cursor_by_name("_position", BatchLimit::default()).unwrap();
     assert_eq!(&read(cursor), &positions);
+}
+
+/// NaN of an array in which nothing lies below nulls.
+fn naive_nans(array: &dyn Array) -> u64 {
+    match array.data_type() {
+        DataType::Float64 => array.as_primitive::<Float64Type>().iter().flatten().filter(|v| v.is_nan()).count() as u64,
+        DataType::Struct(_) => (0..array.len())
+            .filter(|row| array.is_valid(*row))
+            .map(|row| array.as_struct().columns().iter().map(|child| naive_nans(&child.slice(row, 1))).sum::<u64>())
+            .sum(),
+        DataType::List(_) => array.as_list::<i32>().iter().flatten().map(|list| naive_nans(&list)).sum(),
+        DataType::Map(..) => array.as_map().iter().flatten().map(|entries| naive_nans(&entries)).sum(),
+        _ => 0,
+    }
+}
+
+proptest! {
+    #[test]
+    fn nested_columns_of_any_shape_survive(seed in any::<u64>(), rows in 1_usize..40, piece in 1_usize..9) {
+        let mut random = Random(seed);
+        let field = random.field("c", 3, &mut 1);
+        let array = random.array(&field, rows);
+        let schema = Arc::new(Schema::new(vec![field]));
+        let mut writer = FileWriter::new("test.parquet", &schema, &WriterSettings::default(), Vec::new()).unwrap();
+        let mut encoder = writer.column_encoder(0).unwrap();
+        for start in (0..rows).step_by(piece) {
+            encoder.write(&array.slice(start, piece.min(rows - start))).unwrap();
+        }
+        writer.append_row_group(vec![encoder.finish().unwrap()]).unwrap();
+        let (finished, sink) = writer.finish(&[]).unwrap();
+
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(&array)]).unwrap();
+        let read = read_all(&Arc::new(MemoryFile::new("test.parquet", sink.into())), &schema);
+        prop_assert_eq!(&read.column(0).to_data(), &array.to_data());
+        prop_assert_eq!(sum_of(&read), sum_of(&batch));
+        prop_assert_eq!(finished.metrics.nan_counts.values().sum::<u64>(), naive_nans(&array));
+        prop_assert_eq!(naive_nans(read.column(0)), naive_nans(&array));
+    }
 }

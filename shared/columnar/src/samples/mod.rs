@@ -1,5 +1,7 @@
 //! Fields and batches of every type a table can have, for tests.
 
+mod random;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,6 +11,7 @@ use arrow_array::*;
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
+pub(crate) use random::Random;
 
 /// A nullable field with a field id.
 pub(crate) fn field(id: i32, name: &str, data_type: DataType) -> Field {
