@@ -279,9 +279,11 @@ impl ChunkPages {
     /// Reads the page header at `offset`.
     fn header(&mut self, offset: u64, useful_end: u64, page: usize) -> Result<PageHeader, ColumnarError> {
         let mut length = HEADER_GUESS;
+        // Pages of a chunk are mostly of one size: the whole page comes with its header.
+        let expected = self.map.pages.last().map_or(0, |last| last.length + HEADER_GUESS);
         loop {
             let end = self.range.end.min(offset + length);
-            let bytes = self.window.get(offset..end, useful_end)?;
+            let bytes = self.window.get_expecting(offset..end, useful_end, expected)?;
             match PageHeader::parse(&bytes) {
                 Ok(header) => return Ok(header),
                 Err(ThriftError::Short) if end < self.range.end && length < MAX_HEADER => length *= 8,

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use crate::error::ColumnarError;
 use crate::source::RangeRead;
 
-/// Serves ranges of one column chunk and holds at most the larger of the read-ahead and one page.
+/// Serves ranges of one column chunk and holds at most the read-ahead and a page.
 ///
 /// A chunk that fits the read-ahead comes in one request; a page that does not fit is fetched exactly. Bytes that are
 /// still held are not fetched again.
@@ -32,6 +32,17 @@ impl Window {
     /// Gives the bytes of `range`. Reads on beyond it, up to `useful_end` and up to the read-ahead, counted from the
     /// start of `range`.
     pub(crate) fn get(&mut self, range: Range<u64>, useful_end: u64) -> Result<Bytes, ColumnarError> {
+        self.get_expecting(range, useful_end, 0)
+    }
+
+    /// As [`Self::get`], when about `expected` bytes from the start of `range` will be asked for next, so that they come
+    /// in the same request even if the read-ahead is smaller.
+    pub(crate) fn get_expecting(
+        &mut self,
+        range: Range<u64>,
+        useful_end: u64,
+        expected: u64,
+    ) -> Result<Bytes, ColumnarError> {
         if range.start < self.start || range.start > self.end() {
             self.forget();
         }
@@ -40,7 +51,7 @@ impl Window {
         }
         let skip = range.start - self.start;
         if range.end > self.end() {
-            let read_to = range.end.max(useful_end.min(range.start.saturating_add(self.ahead)));
+            let read_to = range.end.max(useful_end.min(range.start.saturating_add(self.ahead.max(expected))));
             let kept = self.held.slice(skip as usize..);
             let fetched = self.source.read(self.end()..read_to)?;
             self.held = if kept.is_empty() {

@@ -105,6 +105,18 @@ fn a_column_is_read_once_from_end_to_end() {
 }
 
 #[test]
+fn pages_larger_than_the_read_ahead_take_one_request_each() {
+    for index in [false, true] {
+        let (file, counted) = open_counted(sample(index), &target());
+        let before = counted.requests();
+        let limit = BatchLimit { read_ahead: 16 * 1024, ..BatchLimit::default() };
+        rest(&mut file.cursor(0, limit).unwrap()).unwrap();
+        let requests = counted.requests() - before;
+        assert!((20..=22).contains(&requests), "index {index}: {requests} requests for 20 pages");
+    }
+}
+
+#[test]
 fn skipped_pages_are_not_read() {
     let (file, counted) = open_counted(sample(true), &target());
     let size = file.metadata().row_group(0).column(0).compressed_size() as u64;

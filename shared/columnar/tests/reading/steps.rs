@@ -1,7 +1,7 @@
 //! Whatever a cursor is asked for, it gives the rows of the file.
 
 use arrow_array::Array;
-use firn_columnar::BatchLimit;
+use firn_columnar::{BatchLimit, ColumnCursor, InputFile};
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use proptest::prelude::*;
@@ -86,4 +86,12 @@ proptest! {
     fn any_steps_give_the_rows_of_the_file(seed in any::<u64>()) {
         check(seed);
     }
+}
+
+#[test]
+fn files_and_cursors_go_between_threads() {
+    fn shared<T: Send + Sync + Clone>() {}
+    fn moved<T: Send>() {}
+    shared::<InputFile>();
+    moved::<ColumnCursor>();
 }
