@@ -25,6 +25,10 @@ pub struct RowOrder {
     pub dedup_columns: Option<usize>,
     /// True when commit order must be kept: the dataset has `seriesColumns` or `dedup`.
     pub keeps_commit_order: bool,
+    /// With `keeps_commit_order`: how many leading columns are the key whose writes have an order, series columns and time
+    /// column. Two files that share no such key may change places; a later column (insertion time) proves nothing, because
+    /// rows of one key may differ in it. 0 proves nothing either.
+    pub key_columns: usize,
     /// True when the table's own sort order is a prefix of this order, with equal directions and null orders.
     /// Only then may outputs carry `sort_order_id`.
     pub table_sort_order_id: Option<i32>,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::rule::Rule;
+
 /// Why a partition was selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SelectReason {
@@ -71,6 +73,27 @@ pub enum LeftReason {
         /// Live files.
         files: usize,
     },
+    /// Several sorted runs, each of them one whole group: they are too large to become one run.
+    SortedRuns {
+        /// Live files.
+        files: usize,
+        /// Runs.
+        runs: usize,
+        /// `groupBudgetMb` in bytes.
+        budget_bytes: u64,
+    },
+    /// No two files that may be merged fit one commit.
+    AboveGroupBudget {
+        /// Live files.
+        files: usize,
+        /// `groupBudgetMb` in bytes.
+        budget_bytes: u64,
+    },
+    /// The rule is known, but this version selects nothing by it.
+    RuleSelectsNothing {
+        /// The rule.
+        rule: Rule,
+    },
     /// A delete file can apply to one of its data files.
     HasDeleteFiles {
         /// How many can.
@@ -133,6 +156,17 @@ impl fmt::Display for LeftReason {
                 Megabytes(*min_bytes)
             ),
             LeftReason::OneSortedRun { files } => write!(f, "already one sorted run of {files} files"),
+            LeftReason::SortedRuns { files, runs, budget_bytes } => write!(
+                f,
+                "already {runs} sorted runs of {files} files together; one run would exceed groupBudgetMb {}",
+                Megabytes(*budget_bytes)
+            ),
+            LeftReason::AboveGroupBudget { files, budget_bytes } => write!(
+                f,
+                "no two of {files} files that may be merged fit groupBudgetMb {}; raise it",
+                Megabytes(*budget_bytes)
+            ),
+            LeftReason::RuleSelectsNothing { rule } => write!(f, "rule {rule} selects nothing in this version"),
             LeftReason::HasDeleteFiles { deletes } => {
                 write!(f, "has delete files: {deletes} can apply to its data files")
             }

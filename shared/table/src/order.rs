@@ -132,6 +132,7 @@ pub fn row_order(metadata: &TableMetadata, columns: &OrderColumns) -> Result<Row
     let mut order = RowOrder {
         dedup_columns: columns.dedup.then_some(columns.series.len() + 1),
         keeps_commit_order: columns.dedup || !columns.series.is_empty(),
+        key_columns: if columns.dedup || !columns.series.is_empty() { columns.series.len() + 1 } else { 0 },
         ..RowOrder::default()
     };
     for (key, column) in &names {
@@ -340,6 +341,7 @@ mod tests {
         assert_eq!(order.canonical(), "1 asc nulls-first,2 asc nulls-first,5 asc nulls-first");
         assert_eq!((order.dedup_columns, order.keeps_commit_order, order.table_sort_order_id), (Some(2), true, None));
         assert_eq!(order.columns[1].name, "time");
+        assert_eq!(order.key_columns, 2);
     }
 
     #[test]
@@ -347,7 +349,7 @@ mod tests {
         let order = row_order(&metadata(NAME_TIME_DESC), &columns(&["name"], Some("time"), &[], false)).unwrap();
         assert_eq!(order.canonical(), "1 asc nulls-first,2 desc nulls-last");
         assert_eq!(order.table_sort_order_id, Some(1));
-        assert_eq!((order.dedup_columns, order.keeps_commit_order), (None, true));
+        assert_eq!((order.dedup_columns, order.keeps_commit_order, order.key_columns), (None, true, 2));
         // The direction is the table's, but its first column is missing.
         let order = row_order(&metadata(NAME_TIME_DESC), &columns(&[], Some("time"), &[], true)).unwrap();
         assert_eq!((order.canonical().as_str(), order.table_sort_order_id), ("2 desc nulls-last", None));
@@ -363,7 +365,7 @@ mod tests {
             [NAME_TIME_DESC[0], (2, Transform::Day, SortDirection::Ascending, NullOrder::First), NAME_TIME_DESC[1]];
         let order = row_order(&metadata(&mixed), &none).unwrap();
         assert_eq!((order.canonical().as_str(), order.table_sort_order_id), ("1 asc nulls-first", None));
-        assert!(!order.keeps_commit_order);
+        assert_eq!((order.keeps_commit_order, order.key_columns), (false, 0));
         let nested = [(8, Transform::Identity, SortDirection::Ascending, NullOrder::First)];
         assert_eq!(canonical(&nested, &none), "");
     }

@@ -1,0 +1,105 @@
+//! What the planner answers.
+
+use std::fmt;
+
+use firn_model::{FileFacts, LeftReason, SelectReason};
+
+/// What is to be done with a partition, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PartitionDecision {
+    /// Merge these groups, each with a commit of its own, in any order.
+    Selected {
+        /// Why.
+        reason: SelectReason,
+        /// Groups without a common file.
+        groups: Vec<Group>,
+    },
+    /// Leave it as it is.
+    Left(LeftReason),
+}
+
+/// Files that one merge reads and one commit replaces: two or more, of one partition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    files: Vec<FileFacts>,
+}
+
+impl Group {
+    pub(crate) fn new(mut files: Vec<FileFacts>) -> Self {
+        files.sort_by(|a, b| commit_key(a).cmp(&commit_key(b)));
+        Self { files }
+    }
+
+    /// The files in commit order: by data sequence number, then path bytes; among files of number 0 the position of the
+    /// snapshot that added them comes before the path (design section 5).
+    pub fn files(&self) -> &[FileFacts] {
+        &self.files
+    }
+
+    /// For each file the number that stands for its commit in ties: greater means committed later, equal means that the
+    /// commits have no order (design section 5, "Ties"). The data sequence number alone would make all files of number 0 one
+    /// commit.
+    pub fn commit_numbers(&self) -> Vec<i64> {
+        let mut number = 0;
+        let mut numbers = Vec::with_capacity(self.files.len());
+        let mut before: Option<&FileFacts> = None;
+        for file in &self.files {
+            let moved = before.is_some_and(|before| commit_of(before) != commit_of(file));
+            number += i64::from(moved);
+            numbers.push(number);
+            before = Some(file);
+        }
+        numbers
+    }
+
+    /// The data sequence number of the outputs: that of the newest file replaced (design section 6).
+    pub fn data_sequence_number(&self) -> i64 {
+        self.files.iter().map(|file| file.data_sequence_number).max().unwrap_or(0)
+    }
+
+    /// Bytes of the files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.size).sum()
+    }
+
+    /// Rows of the files.
+    pub fn rows(&self) -> u64 {
+        self.files.iter().map(|file| file.rows).sum()
+    }
+}
+
+/// What orders two commits: the data sequence number, and among files of number 0 the position of the adding snapshot. One
+/// that is not known any more is older than those that are.
+fn commit_of(file: &FileFacts) -> (i64, Option<u64>) {
+    (file.data_sequence_number, file.added_position.filter(|_| file.data_sequence_number == 0))
+}
+
+/// The commit order of files.
+pub(crate) fn commit_key(file: &FileFacts) -> (i64, Option<u64>, &[u8]) {
+    let (number, position) = commit_of(file);
+    (number, position, file.path.as_bytes())
+}
+
+impl fmt::Display for PartitionDecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PartitionDecision::Left(reason) => write!(f, "left: {reason}"),
+            PartitionDecision::Selected { reason, groups } => {
+                write!(f, "selected: {reason}; merge ")?;
+                for (at, group) in groups.iter().enumerate() {
+                    write!(f, "{}{group}", if at == 0 { "" } else { ", then " })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = self.files.first().map_or(0, |file| file.data_sequence_number);
+        let last = self.data_sequence_number();
+        let megabytes = self.bytes() as f64 / f64::from(1 << 20);
+        write!(f, "{} files, {megabytes:.1} MB, sequence numbers {first} to {last}", self.files.len())
+    }
+}

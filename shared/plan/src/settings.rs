@@ -1,0 +1,73 @@
+//! What the planner is told beside the facts of a partition.
+
+use firn_model::{DeleteFacts, FileFacts, RowOrder};
+
+/// Bytes in the megabytes of the configuration.
+const MEGABYTE: u64 = 1 << 20;
+
+/// Sizes and thresholds of a dataset (compactor specification, "When a pass runs"; design section 3). Bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanSettings {
+    /// `targetSizeMb`: the size of files that a merge writes.
+    pub target_bytes: u64,
+    /// `minFileSizeMb`: a file below it is small; one of exactly this size is not.
+    pub min_file_bytes: u64,
+    /// `backlogFileThreshold`: a partition with more small files is a backlog; one with exactly this many is not.
+    pub backlog_file_threshold: usize,
+    /// `groupBudgetMb`: input bytes that one commit may replace.
+    pub group_budget_bytes: u64,
+}
+
+impl PlanSettings {
+    /// The settings from megabytes (2^20 bytes), as the configuration has them.
+    pub fn from_megabytes(target: u64, min_file: u64, backlog_file_threshold: usize, group_budget: u64) -> Self {
+        Self {
+            target_bytes: target.saturating_mul(MEGABYTE),
+            min_file_bytes: min_file.saturating_mul(MEGABYTE),
+            backlog_file_threshold,
+            group_budget_bytes: group_budget.saturating_mul(MEGABYTE),
+        }
+    }
+
+    /// Whether a file is small.
+    pub fn is_small(&self, file: &FileFacts) -> bool {
+        file.size < self.min_file_bytes
+    }
+
+    /// 75 % of the target: from here on a file is large enough to be part of one sorted run (design section 3).
+    pub fn nearly_target_bytes(&self) -> u64 {
+        self.target_bytes - self.target_bytes / 4
+    }
+
+    /// A group below this could leave a small file behind, so a cut that makes one is avoided. A quarter above the small
+    /// limit, because files shrink a little when they are written anew.
+    pub(crate) fn group_floor_bytes(&self) -> u64 {
+        self.min_file_bytes.saturating_add(self.min_file_bytes / 4)
+    }
+}
+
+impl Default for PlanSettings {
+    fn default() -> Self {
+        Self::from_megabytes(128, 32, 100, 1024)
+    }
+}
+
+/// What holds for every partition of a table.
+#[derive(Debug, Clone)]
+pub struct TableRules<'a> {
+    /// Format version of the table.
+    pub format_version: u8,
+    /// False when the table property `firn.enabled` is `false`.
+    pub enabled: bool,
+    /// The dataset's row order on this table.
+    pub order: &'a RowOrder,
+}
+
+/// What is live in one partition (one spec, one tuple). Files and deletes may come in any order.
+#[derive(Debug, Clone, Copy)]
+pub struct PartitionFiles<'a> {
+    /// Live data files.
+    pub files: &'a [FileFacts],
+    /// Live delete files that may concern them: those of the partition and those of unpartitioned specs.
+    pub deletes: &'a [DeleteFacts],
+}
