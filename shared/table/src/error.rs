@@ -24,13 +24,13 @@ pub enum NextStep {
 /// Why a catalog or table could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// The catalog's URI is not one that Firn can open.
-    #[error("catalog uri `{uri}`: {detail}")]
-    CatalogUri {
-        /// The URI, without secrets.
-        uri: String,
-        /// What is wrong and what to write instead.
-        detail: String,
+    /// A kind of catalog that this version cannot open.
+    #[error(
+        "this version cannot open {kind} catalogs yet: use a SQLite catalog (type: sql, uri: sqlite:////path/catalog.db)"
+    )]
+    CatalogKind {
+        /// The kind.
+        kind: &'static str,
     },
     /// The catalog's database is not there, or is no catalog.
     #[error("catalog `{catalog}`: {detail}")]
@@ -108,7 +108,7 @@ impl TableError {
     /// What the caller does next.
     pub fn next_step(&self) -> NextStep {
         match self {
-            TableError::CatalogUri { .. } => NextStep::Usage,
+            TableError::CatalogKind { .. } => NextStep::Usage,
             TableError::CatalogAbsent { .. } | TableError::TableAbsent { .. } | TableError::BranchAbsent { .. } => {
                 NextStep::Absent
             }

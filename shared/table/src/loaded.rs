@@ -109,3 +109,40 @@ impl LoadedTable {
         TableError::Damaged { ident: self.ident.clone(), detail: detail.into() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Lake, Shape};
+
+    #[tokio::test]
+    async fn the_arrow_schema_carries_field_ids() {
+        let lake = Lake::new().await;
+        let table = lake.create("t", Shape::partitioned(&[])).await;
+        let schema = table.arrow_schema().unwrap();
+        let ids: Vec<(&str, &str)> = schema
+            .fields()
+            .iter()
+            .map(|field| (field.name().as_str(), field.metadata()["PARQUET:field_id"].as_str()))
+            .collect();
+        assert_eq!(ids, [("name", "1"), ("time", "2"), ("value", "3"), ("region", "4"), ("n", "5")]);
+    }
+
+    #[tokio::test]
+    async fn properties_switch_and_map() {
+        let lake = Lake::new().await;
+        let table = |name: &'static str, key: &'static str, value: &'static str| {
+            lake.create(name, Shape::partitioned(&[]).property(key, value))
+        };
+        let plain = table("a", "k", "v").await;
+        assert!(plain.is_enabled());
+        assert_eq!((plain.name_mapping().unwrap(), plain.property("k")), (None, Some("v")));
+        assert!(!table("b", "firn.enabled", "False").await.is_enabled());
+        assert!(table("c", "firn.enabled", "true").await.is_enabled());
+        let mapping = r#"[{"field-id": 1, "names": ["name", "old"]}]"#;
+        let mapped = table("d", "schema.name-mapping.default", mapping).await.name_mapping().unwrap().unwrap();
+        assert_eq!(mapped.fields()[0].field_id(), Some(1));
+        assert_eq!(mapped.fields()[0].names(), ["name", "old"]);
+        let error = table("e", "schema.name-mapping.default", "[").await.name_mapping().unwrap_err();
+        assert!(error.to_string().contains("`db.e`"), "{error}");
+    }
+}

@@ -47,8 +47,8 @@ impl Lake {
         let pool = SqlitePool::connect_with(options).await.unwrap();
         sqlx::query(create).execute(&pool).await.unwrap();
         let store = MemoryStore::new();
-        let uri = format!("sqlite:///{}", dir.path().join("catalog.db").display());
-        let catalog = SqlCatalog::open(&uri, CATALOG, TableStore::new(Arc::new(store.clone()))).await.unwrap();
+        let database = dir.path().join("catalog.db");
+        let catalog = SqlCatalog::open(&database, CATALOG, TableStore::new(Arc::new(store.clone()))).await.unwrap();
         Self { dir, store, pool, catalog }
     }
 

@@ -3,16 +3,19 @@
 pub(crate) mod metadata_file;
 pub mod sql;
 mod sql_error;
-mod sqlite_url;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use firn_config::Database;
 use iceberg::{TableRequirement, TableUpdate};
 
 use crate::error::{SwapError, TableError};
 use crate::ident::TableIdent;
+use crate::io::TableStore;
 use crate::loaded::LoadedTable;
+use sql::SqlCatalog;
 
 /// An Iceberg catalog: the place that says which metadata file of a table is current.
 #[async_trait]
@@ -44,4 +47,19 @@ pub trait Catalog: Send + Sync + Debug {
         updates: Vec<TableUpdate>,
         requirements: Vec<TableRequirement>,
     ) -> Result<LoadedTable, SwapError>;
+}
+
+/// Opens the catalog of a configuration; the tables' files are in `store`.
+///
+/// # Errors
+/// [`TableError::CatalogKind`] for a kind that this version cannot open, else as the catalog's own `open`.
+pub async fn open(catalog: &firn_config::Catalog, store: TableStore) -> Result<Arc<dyn Catalog>, TableError> {
+    let kind = match catalog {
+        firn_config::Catalog::Sql(sql) => match &sql.database {
+            Database::Sqlite(path) => return Ok(Arc::new(SqlCatalog::open(path, &sql.name, store).await?)),
+            Database::Postgres(_) => "PostgreSQL",
+        },
+        firn_config::Catalog::Rest(_) => "REST",
+    };
+    Err(TableError::CatalogKind { kind })
 }

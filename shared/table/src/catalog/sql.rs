@@ -16,7 +16,6 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{ColumnIndex, Row};
 
 use super::metadata_file;
-use super::sqlite_url::database_path;
 use super::{Catalog, sql_error};
 use crate::error::{SwapError, TableError};
 use crate::ident::TableIdent;
@@ -51,26 +50,24 @@ pub struct SqlCatalog {
 }
 
 impl SqlCatalog {
-    /// Opens the catalog `name` in the database of `uri` (`sqlite:////absolute/path.db` or `sqlite:///relative/path.db`, as
-    /// SQLAlchemy reads them).
+    /// Opens the catalog `name` in a database file; a relative path starts at the working directory.
     ///
     /// # Errors
-    /// [`TableError::CatalogUri`] for a URI of another kind, [`TableError::CatalogAbsent`] when there is no such file (it is
-    /// never created: an empty catalog would look like success) or no catalog in it.
-    pub async fn open(uri: &str, name: &str, store: TableStore) -> Result<Self, TableError> {
-        Self::open_with(uri, name, store, PATIENCE).await
+    /// [`TableError::CatalogAbsent`] when there is no such file (it is never created: an empty catalog would look like
+    /// success) or no catalog in it.
+    pub async fn open(database: &Path, name: &str, store: TableStore) -> Result<Self, TableError> {
+        Self::open_with(database, name, store, PATIENCE).await
     }
 
-    async fn open_with(uri: &str, name: &str, store: TableStore, patience: Patience) -> Result<Self, TableError> {
-        let path = database_path(uri)?;
-        if !path.is_file() {
+    async fn open_with(database: &Path, name: &str, store: TableStore, patience: Patience) -> Result<Self, TableError> {
+        if !database.is_file() {
             return Err(TableError::CatalogAbsent {
                 catalog: name.to_owned(),
-                detail: format!("there is no database file `{}` (from uri `{uri}`)", absolute(&path)),
+                detail: format!("there is no database file `{}`", absolute(database)),
             });
         }
         let options =
-            SqliteConnectOptions::new().filename(&path).create_if_missing(false).busy_timeout(patience.busy_timeout);
+            SqliteConnectOptions::new().filename(database).create_if_missing(false).busy_timeout(patience.busy_timeout);
         let pool = SqlitePoolOptions::new()
             .max_connections(4)
             .acquire_timeout(Duration::from_secs(20))
@@ -78,7 +75,7 @@ impl SqlCatalog {
             .await
             .map_err(|error| unavailable(name, error))?;
         let catalog = Self { name: name.to_owned(), pool, store, swap_tries: patience.swap_tries };
-        catalog.check_schema(&path).await?;
+        catalog.check_schema(database).await?;
         Ok(catalog)
     }
 

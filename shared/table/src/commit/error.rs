@@ -119,7 +119,7 @@ impl From<TableError> for CommitError {
             | TableError::Url { ident, .. }
             | TableError::Read { ident, .. }
             | TableError::Damaged { ident, .. } => ident.clone(),
-            TableError::CatalogUri { .. }
+            TableError::CatalogKind { .. }
             | TableError::CatalogAbsent { .. }
             | TableError::CatalogUnavailable { .. } => TableIdent::new(Vec::<String>::new(), ""),
         };

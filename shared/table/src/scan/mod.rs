@@ -1,5 +1,6 @@
 //! What is live in a table, by partition: manifests are read once, several at a time, and reduced as they come.
 
+mod avro_uuid;
 pub(crate) mod entry;
 mod manifests;
 mod partition;
@@ -53,6 +54,8 @@ fn sorted_by_key<T>(items: &mut [T], key: impl Fn(&T) -> &Arc<PartitionKey>) {
     });
 }
 
+#[cfg(test)]
+mod concurrency_tests;
 #[cfg(test)]
 mod parity_tests;
 #[cfg(test)]

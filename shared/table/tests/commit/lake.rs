@@ -79,7 +79,7 @@ impl Lake {
             .await
             .unwrap();
         pool.close().await;
-        let catalog = SqlCatalog::open(&format!("sqlite:///{}", database.display()), "lake", store).await.unwrap();
+        let catalog = SqlCatalog::open(&database, "lake", store).await.unwrap();
         Lake { _folder: folder, catalog, ident: TableIdent::new(["db"], "t"), io }
     }
 

@@ -33,12 +33,12 @@ async fn a_missing_database_is_named_and_not_created() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("nothing.db");
     let store = || TableStore::new(Arc::new(firn_storage::MemoryStore::new()));
-    let error = SqlCatalog::open(&format!("sqlite:///{}", path.display()), "lake", store()).await.unwrap_err();
+    let error = SqlCatalog::open(&path, "lake", store()).await.unwrap_err();
     assert!(error.to_string().contains(&format!("no database file `{}`", path.display())), "{error}");
     assert_eq!(error.next_step(), NextStep::Absent);
     assert!(!path.exists());
 
-    let error = SqlCatalog::open("sqlite:///no/such/folder/x.db", "lake", store()).await.unwrap_err();
+    let error = SqlCatalog::open(Path::new("no/such/folder/x.db"), "lake", store()).await.unwrap_err();
     let absolute = std::env::current_dir().unwrap().join("no/such/folder/x.db");
     assert!(error.to_string().contains(&absolute.display().to_string()), "{error}");
 }
@@ -53,7 +53,7 @@ async fn a_file_that_is_no_catalog_is_named() {
     ] {
         let path = dir.path().join(name);
         std::fs::write(&path, content.repeat(3)).unwrap();
-        let error = SqlCatalog::open(&format!("sqlite:///{}", path.display()), "lake", store()).await.unwrap_err();
+        let error = SqlCatalog::open(&path, "lake", store()).await.unwrap_err();
         assert!(error.to_string().contains(&format!("`{}` is not an Iceberg SQL catalog", path.display())), "{error}");
         assert_eq!(error.next_step(), NextStep::Absent);
     }
@@ -152,11 +152,11 @@ async fn a_requirement_that_does_not_hold_is_a_conflict_and_writes_nothing() {
 async fn a_locked_database_is_waited_for_and_then_a_conflict() {
     let lake = Lake::new().await;
     let base = lake.create("t", Shape::partitioned(&[])).await;
-    let uri = format!("sqlite:///{}", lake.database().display());
+    let database = lake.database();
     let patience = |swap_tries| Patience { busy_timeout: Duration::from_millis(10), swap_tries };
     let store = TableStore::new(Arc::new(lake.store.clone()));
-    let hasty = SqlCatalog::open_with(&uri, CATALOG, store.clone(), patience(2)).await.unwrap();
-    let patient = SqlCatalog::open_with(&uri, CATALOG, store, patience(1_000)).await.unwrap();
+    let hasty = SqlCatalog::open_with(&database, CATALOG, store.clone(), patience(2)).await.unwrap();
+    let patient = SqlCatalog::open_with(&database, CATALOG, store, patience(1_000)).await.unwrap();
 
     let mut writer = lake.pool.acquire().await.unwrap();
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *writer).await.unwrap();
@@ -244,4 +244,25 @@ async fn metadata_that_cannot_be_used_is_an_error_that_names_the_table() {
     lake.insert("s3", "s3://bucket/metadata/00000-x.metadata.json").await;
     let error = lake.catalog.load(&ident("s3")).await.unwrap_err();
     assert!(matches!(error, TableError::Url { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn the_configuration_opens_its_catalog() {
+    let lake = Lake::new().await;
+    lake.create("t", Shape::partitioned(&[])).await;
+    let section = firn_config::Catalog::Sql(firn_config::SqlCatalog {
+        name: CATALOG.to_owned(),
+        database: firn_config::Database::Sqlite(lake.database()),
+        warehouse: None,
+    });
+    let store = || TableStore::new(Arc::new(lake.store.clone()));
+    let catalog = crate::catalog::open(&section, store()).await.unwrap();
+    assert_eq!(catalog.load(&ident("t")).await.unwrap().ident, ident("t"));
+
+    let text = "catalog: { type: rest, uri: \"http://localhost:1\", warehouse: w }\n\
+         ingestion: { datasets: [ { name: t, table: db.t } ] }\n";
+    let rest = firn_config::Config::load(text, &firn_config::ProcessEnvironment).unwrap();
+    let error = crate::catalog::open(&rest.catalog, store()).await.unwrap_err();
+    assert!(error.to_string().contains("REST"), "{error}");
+    assert_eq!(error.next_step(), NextStep::Usage);
 }
