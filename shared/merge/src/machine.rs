@@ -86,6 +86,11 @@ impl Merge {
         self.inputs[input].check.rows()
     }
 
+    /// Ends the merge and gives back what is known of each input's order, to go on checking without merging.
+    pub fn into_checks(self) -> Vec<SortCheck> {
+        self.inputs.into_iter().map(|input| input.check).collect()
+    }
+
     /// Bytes of keys held.
     pub fn memory_size(&self) -> usize {
         let batches = self.inputs.iter().filter_map(|input| input.batch.as_ref()).map(|batch| batch.memory_size());

@@ -231,6 +231,21 @@ pub fn gallop(batch: &KeyBatch, from: usize, bound: &KeyBatch, at: usize) -> usi
     low
 }
 
+/// The rows of one unsorted input in row order, counted from its start; rows of equal keys stay in their order. `batches` hold all
+/// its rows, fewer than 2^32.
+pub fn argsort(batches: &[KeyBatch]) -> Vec<u32> {
+    let rows = batches.iter().map(KeyBatch::rows).sum();
+    let mut places: Vec<(u32, u32)> = Vec::with_capacity(rows);
+    for (batch, keys) in batches.iter().enumerate() {
+        places.extend((0..keys.rows as u32).map(|row| (batch as u32, row)));
+    }
+    places.sort_unstable_by(|left, right| {
+        let (batch, other) = (&batches[left.0 as usize], &batches[right.0 as usize]);
+        compare_keys(batch, left.1 as usize, other, right.1 as usize).then_with(|| left.cmp(right))
+    });
+    places.into_iter().map(|(batch, row)| batches[batch as usize].first_row as u32 + row).collect()
+}
+
 /// The word of a type in [`KeyOrder::key_signature`]; types with one encoding share a word. None: Iceberg cannot sort by it.
 fn type_word(data_type: &DataType) -> Option<String> {
     let word = match data_type {

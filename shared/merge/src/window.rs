@@ -56,6 +56,49 @@ impl Window {
         self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 
+    /// Splits off what comes after the first `rows` output rows. Both windows belong to one file: the keys between them are not known,
+    /// each has those of the whole. None when one of them would have no output rows.
+    pub fn split(self, rows: u64) -> Option<(Window, Window)> {
+        if rows == 0 || rows >= self.rows {
+            return None;
+        }
+        let starts = self.ranges.iter().map(|range| range.start);
+        let mut first = Window::starting_at(starts, self.carried_in);
+        let mut runs = self.runs.iter();
+        let mut rest = Vec::new();
+        for run in runs.by_ref() {
+            let taken = u64::from(run.count).min(rows - first.rows);
+            first.push(run.input, run.first_row, taken);
+            // Rows dropped before this one go with it; the carried row lies before the range and moves nothing.
+            let end = &mut first.ranges[run.input as usize].end;
+            *end = (*end).max(run.first_row + taken);
+            if taken < u64::from(run.count) {
+                let left = run.count - taken as u32;
+                rest.push(Run { input: run.input, first_row: run.first_row + taken, count: left });
+            }
+            if first.rows == rows {
+                break;
+            }
+        }
+        rest.extend(runs);
+        if self.carried_in.is_some() && self.carried_in == self.carried_out {
+            first.carried_out = self.carried_in;
+        }
+        let carried = |row: Option<RowRef>| u64::from(row.is_some());
+        first.dropped = first.consumed() + carried(first.carried_in) - first.rows - carried(first.carried_out);
+        first.first_key.clone_from(&self.first_key);
+        first.last_key.clone_from(&self.last_key);
+        let second = Window {
+            runs: rest,
+            rows: self.rows - rows,
+            ranges: first.ranges.iter().zip(&self.ranges).map(|(done, all)| done.end..all.end).collect(),
+            carried_in: first.carried_out,
+            dropped: self.dropped - first.dropped,
+            ..self
+        };
+        Some((first, second))
+    }
+
     /// Appends rows, joining them to the last run where they continue it.
     pub(crate) fn push(&mut self, input: u32, first_row: u64, count: u64) {
         let mut first_row = first_row;

@@ -367,6 +367,19 @@ proptest! {
         let keys: Vec<&[u8]> = windows.iter().filter(|w| w.rows > 0).flat_map(|w| [&w.first_key[..], &w.last_key[..]]).collect();
         prop_assert!(keys.windows(2).all(|pair| pair[0] <= pair[1]));
 
+        // A window may be split anywhere: every row still has one fate.
+        let halves: Vec<Window> = windows
+            .into_iter()
+            .flat_map(|window| {
+                let at = 1 + batch as u64 % window.rows.max(1);
+                match window.clone().split(at) {
+                    Some((first, second)) => vec![first, second],
+                    None => vec![window],
+                }
+            })
+            .collect();
+        prop_assert_eq!(collect(&case.inputs, &halves, limit), expected.clone());
+
         // Any sequence of the inputs, any batch size, one big window: the same rows.
         let inputs: Vec<Input> = case.shuffled.iter().map(|&at| case.inputs[at].clone()).collect();
         let limit = WindowLimit::rows(1 << 20);
