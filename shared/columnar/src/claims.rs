@@ -15,9 +15,11 @@ pub const SORT: &str = "timelake.sort";
 pub const UNIQUE: &str = "timelake.unique";
 /// The row order of the file, as [`RowOrder::canonical`] has it: field ids, directions and null orders.
 pub const ORDER: &str = "firn.order";
-/// First key in that order, memcmp-encoded, hexadecimal.
+/// What the keys are made of, as `KeyOrder::key_signature` of firn-merge has it: encoding, columns, directions, types.
+pub const KEY: &str = "firn.key";
+/// First key of that form, memcmp-encoded, hexadecimal.
 pub const FIRST_KEY: &str = "firn.first-key";
-/// Last key in that order, memcmp-encoded, hexadecimal.
+/// Last key of that form, memcmp-encoded, hexadecimal.
 pub const LAST_KEY: &str = "firn.last-key";
 /// Sum of the row hashes, 32 hexadecimal digits.
 pub const ROW_SUM: &str = "firn.row-sum";
@@ -36,7 +38,9 @@ pub struct FileClaims {
     pub unique: bool,
     /// The row order, as [`RowOrder::canonical`] has it.
     pub order: Option<String>,
-    /// First and last key in [`order`](Self::order).
+    /// What the keys of [`key_range`](Self::key_range) are made of.
+    pub key_signature: Option<String>,
+    /// First and last key.
     pub key_range: Option<KeyRange>,
     /// Sum of the row hashes, of this build's version.
     pub row_sum: Option<RowSum>,
@@ -44,7 +48,7 @@ pub struct FileClaims {
 
 impl FileClaims {
     /// The key-value entries to write. Left out is what the footer cannot hold: a sort column whose name has a comma, keys
-    /// that are very long, and keys without the order they are in.
+    /// that are very long, and keys without their signature.
     pub fn to_key_values(&self) -> Vec<(String, String)> {
         let mut entries = Vec::new();
         let mut push = |key: &str, value: String| entries.push((key.to_owned(), value));
@@ -59,12 +63,13 @@ impl FileClaims {
         }
         if let Some(order) = &self.order {
             push(ORDER, order.clone());
-            if let Some(KeyRange { first, last }) = &self.key_range
-                && first.len().max(last.len()) <= MAX_KEY_BYTES
-            {
-                push(FIRST_KEY, hex(first));
-                push(LAST_KEY, hex(last));
-            }
+        }
+        if let (Some(signature), Some(KeyRange { first, last })) = (&self.key_signature, &self.key_range)
+            && first.len().max(last.len()) <= MAX_KEY_BYTES
+        {
+            push(KEY, signature.clone());
+            push(FIRST_KEY, hex(first));
+            push(LAST_KEY, hex(last));
         }
         if let Some(row_sum) = self.row_sum {
             push(ROW_SUM, row_sum.to_string());
@@ -85,22 +90,24 @@ impl FileClaims {
 
     fn from_lookup<'a>(value: impl Fn(&str) -> Option<&'a str>) -> Self {
         let order = value(ORDER).map(str::to_owned);
+        let key_signature = value(KEY).map(str::to_owned);
         let key_range = (value(FIRST_KEY).and_then(unhex).zip(value(LAST_KEY).and_then(unhex)))
-            .filter(|(first, last)| order.is_some() && first <= last)
+            .filter(|(first, last)| key_signature.is_some() && first <= last)
             .map(|(first, last)| KeyRange { first, last });
         let current = value(ROW_SUM_VERSION_KEY) == Some(ROW_SUM_VERSION.to_string().as_str());
         Self {
             sort: value(SORT).filter(|text| !text.is_empty()).map(|text| text.split(',').map(str::to_owned).collect()),
             unique: value(UNIQUE) == Some("true"),
             order,
+            key_signature,
             key_range,
             row_sum: value(ROW_SUM).filter(|_| current).and_then(|text| text.parse().ok()),
         }
     }
 
-    /// The key range, when it is one in `order`: keys of another order cannot be compared.
-    pub fn key_range_in(&self, order: &RowOrder) -> Option<&KeyRange> {
-        self.is_sorted_by(order).then_some(self.key_range.as_ref()).flatten()
+    /// The key range, when its keys have the given signature: others cannot be compared.
+    pub fn key_range_of(&self, signature: &str) -> Option<&KeyRange> {
+        self.key_range.as_ref().filter(|_| self.key_signature.as_deref() == Some(signature))
     }
 
     /// Whether the rows are claimed to follow `order`, by field ids. No order is claimed to follow nothing.
@@ -145,6 +152,7 @@ mod tests {
             sort: Some(vec!["text".into(), "instant".into()]),
             unique: true,
             order: Some(order().canonical()),
+            key_signature: Some("v1:15 asc nulls-first string".into()),
             key_range: Some(KeyRange { first: vec![0, 1, 0xAB], last: vec![2] }),
             row_sum: Some(RowSum(77)),
         }
@@ -174,6 +182,7 @@ mod tests {
             ("timelake.sort", "text,instant"),
             ("timelake.unique", "true"),
             ("firn.order", "15 asc nulls-first,13 asc nulls-first"),
+            ("firn.key", "v1:15 asc nulls-first string"),
             ("firn.first-key", "0001ab"),
             ("firn.last-key", "02"),
             ("firn.row-sum", "0000000000000000000000000000004d"),
@@ -203,10 +212,12 @@ mod tests {
 
     #[test]
     fn keys_of_another_order_are_not_compared() {
-        assert_eq!(claims().key_range_in(&order()), claims().key_range.as_ref());
+        assert_eq!(claims().key_range_of("v1:15 asc nulls-first string"), claims().key_range.as_ref());
+        assert_eq!(claims().key_range_of("v2:15 asc nulls-first string"), None);
+        assert_eq!(FileClaims { key_signature: None, ..claims() }.key_range_of(""), None);
+        assert!(claims().is_sorted_by(&order()));
         let mut other = order();
         other.columns[0].descending = true;
-        assert_eq!(claims().key_range_in(&other), None);
         assert!(!claims().is_sorted_by(&other));
         assert!(!FileClaims { order: Some(String::new()), ..claims() }.is_sorted_by(&RowOrder::default()));
     }
@@ -217,6 +228,6 @@ mod tests {
         assert!(!has(FileClaims { sort: Some(vec!["a,b".into()]), ..claims() }, SORT));
         let long = KeyRange { first: vec![0; MAX_KEY_BYTES + 1], last: vec![1] };
         assert!(!has(FileClaims { key_range: Some(long), ..claims() }, FIRST_KEY));
-        assert!(!has(FileClaims { order: None, ..claims() }, FIRST_KEY));
+        assert!(!has(FileClaims { key_signature: None, ..claims() }, FIRST_KEY));
     }
 }

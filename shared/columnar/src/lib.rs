@@ -16,28 +16,39 @@
 //! - [`metrics`]: what the table's metadata says of the file; [`claims`]: what its own footer says of its rows;
 //! - [`proof`]: that no row was lost, doubled or changed.
 //!
+//! Merging:
+//! - [`engine`]: the rows of sorted inputs into outputs, keys first, then columns;
+//! - [`levels`]: a whole group, with `sort_one` for inputs that are not sorted and parts on temporary disk ([`temp`]);
+//! - [`admit`]: what a merge may take, before it starts; [`reread`](mod@reread): a written file read again.
+//!
 //! - [`error`]: what can go wrong, told by what the caller does next.
 
 mod adapt;
+pub mod admit;
 pub mod blob;
 pub mod claims;
 mod contain;
 pub mod cost;
 pub mod cursor;
+pub mod engine;
 pub mod error;
 mod fields;
 mod footer;
 mod group;
 pub mod input;
+pub mod levels;
 pub mod limits;
 pub mod metrics;
 mod pages;
 pub mod proof;
+pub mod reread;
 mod resolve;
 pub mod roll;
 #[cfg(test)]
 mod samples;
+mod sort_one;
 pub mod source;
+pub mod temp;
 mod thrift;
 pub mod writer;
 
@@ -45,11 +56,17 @@ pub use blob::BlobRange;
 pub use claims::FileClaims;
 pub use cost::ColumnCost;
 pub use cursor::ColumnCursor;
+pub use engine::{
+    MergeError, MergeInput, MergeReport, MergeRequest, MergedFile, OutputFactory, OutputSink, StopFlag, merge,
+};
 pub use error::ColumnarError;
 pub use input::InputFile;
+pub use levels::{GroupReport, merge_group};
 pub use limits::BatchLimit;
 pub use metrics::{FileMetrics, MetricsMode};
 pub use proof::{RowHasher, RowSum};
+pub use reread::{Reread, reread, verify_file};
 pub use resolve::NameMapping;
 pub use source::{CountedRange, LocalFile, MemoryFile, RangeRead};
+pub use temp::{TempSpace, sweep_stale};
 pub use writer::{ColumnEncoder, ColumnEncoders, EncodedColumn, FileWriter, FinishedFile, WriterSettings};

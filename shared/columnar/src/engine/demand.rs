@@ -1,0 +1,96 @@
+//! What a task takes, from the footers of its inputs.
+
+use super::Task;
+use super::error::MergeError;
+use super::keys::key_columns;
+use super::request::{Hidden, MergeInput};
+use crate::admit::{InputDemand, JobDemand, LEAN_AHEAD_BYTES, LEAN_READ_BYTES, OpenCost};
+use crate::error::ColumnarError;
+use crate::limits::BatchLimit;
+
+/// Read-ahead where memory is no concern.
+const AHEAD_BYTES: usize = 256 << 10;
+/// What reading one hidden column takes: sequence numbers and sources are runs, positions a page of 8-byte values.
+const HIDDEN_OPEN_BYTES: u64 = 512 << 10;
+/// Start and length of an encoded key, and what its bytes take more than the values.
+const KEY_OVERHEAD_BYTES: u64 = 24;
+
+/// The same with small batches and little read-ahead.
+pub(crate) fn lean(limit: BatchLimit) -> BatchLimit {
+    BatchLimit {
+        rows: limit.rows,
+        bytes: limit.bytes.min(LEAN_READ_BYTES),
+        read_ahead: limit.read_ahead.min(LEAN_AHEAD_BYTES),
+    }
+}
+
+/// The task as the formula sees it.
+pub(crate) fn job_demand(task: &Task<'_>) -> JobDemand {
+    let rows: u64 = task.inputs.iter().map(|input| input.file.rows()).sum();
+    let compressed: u64 = task.inputs.iter().map(compressed_bytes).sum();
+    let hidden = if task.hidden { 4 } else { 0 };
+    JobDemand {
+        ordered: !task.order.is_unordered(),
+        upload_bytes: task.upload_bytes,
+        row_group_bytes: task.settings.row_group_bytes,
+        max_row_group_rows: task.settings.max_row_group_rows.max(1) as u64,
+        encoded_row_bytes: compressed.div_ceil(rows.max(1)) + hidden,
+        // The dictionary as values and as hash table, a page uncompressed and compressed.
+        encoder_bytes: 2 * (task.settings.dictionary_bytes + task.settings.page_bytes) as u64,
+        chunk_bytes: task.limits.chunk_bytes as u64,
+        key_rows: task.limits.key_rows.max(1) as u64,
+        read_bytes: task.limits.read_bytes,
+        ahead_bytes: AHEAD_BYTES,
+    }
+}
+
+/// One demand an input.
+///
+/// # Errors
+/// A row order whose columns the schema does not have.
+pub(crate) fn input_demands(task: &Task<'_>) -> Result<Vec<InputDemand>, MergeError> {
+    let keys = key_columns(task.order, task.schema)?;
+    let demands = task.inputs.iter().map(|input| input_demand(task, input, &keys));
+    Ok(demands.collect::<Result<_, _>>()?)
+}
+
+fn input_demand(task: &Task<'_>, input: &MergeInput, keys: &[usize]) -> Result<InputDemand, ColumnarError> {
+    let ordinary = BatchLimit { rows: task.limits.read_rows, bytes: task.limits.read_bytes, read_ahead: AHEAD_BYTES };
+    let lean = lean(ordinary);
+    let cost = |column: usize| -> Result<OpenCost, ColumnarError> {
+        let (open, lean) = (input.file.column_cost(column, &ordinary)?, input.file.column_cost(column, &lean)?);
+        Ok(OpenCost { open: open.open_bytes, lean: lean.open_bytes, opening: 0 })
+    };
+    let mut columns = (0..task.schema.fields().len()).map(cost).collect::<Result<Vec<_>, _>>()?;
+    let hidden_open = OpenCost { open: HIDDEN_OPEN_BYTES, lean: HIDDEN_OPEN_BYTES, opening: 0 };
+    if task.hidden {
+        columns.extend([hidden_open; 3]);
+    }
+    let hidden_keys = match input.hidden {
+        Hidden::None => 0,
+        Hidden::Position => 1,
+        Hidden::All => 3,
+    };
+    let mut key_row_bytes = KEY_OVERHEAD_BYTES + 8 * hidden_keys;
+    let mut key_cost =
+        OpenCost { open: HIDDEN_OPEN_BYTES * hidden_keys, lean: HIDDEN_OPEN_BYTES * hidden_keys, opening: 0 };
+    for key in keys {
+        key_cost.open += columns[*key].open;
+        key_cost.lean += columns[*key].lean;
+        // Once as values and once encoded.
+        key_row_bytes += 2 * input.file.column_cost(*key, &ordinary)?.bytes_per_row_decoded;
+    }
+    Ok(InputDemand {
+        rows: input.file.rows(),
+        footer_bytes: input.file.held_bytes(),
+        columns,
+        keys: key_cost,
+        key_row_bytes,
+    })
+}
+
+/// Bytes of all column chunks as they stand in the file.
+pub(crate) fn compressed_bytes(input: &MergeInput) -> u64 {
+    let groups = input.file.metadata().row_groups();
+    groups.iter().map(|group| u64::try_from(group.compressed_size()).unwrap_or(0)).sum()
+}

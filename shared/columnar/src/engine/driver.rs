@@ -1,0 +1,255 @@
+//! The loop over windows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use firn_merge::{Window, WindowLimit};
+
+use super::Task;
+use super::columns::{Column, WindowWork, WorkDone};
+use super::demand::{input_demands, job_demand};
+use super::error::MergeError;
+use super::gather::ChunkLimit;
+use super::keys::{KeyReading, Windows};
+use super::ledger::{Ledger, WindowStates};
+use super::output::Outputs;
+use super::request::{Hidden, MergeInput, MergeReport, OutputFactory, POSITION_COLUMN, SEQUENCE_COLUMN, SOURCE_COLUMN};
+use super::source::ColumnSource;
+use crate::admit::{Admission, CONSUMED_PER_ROW, admit};
+use crate::error::ColumnarError;
+use crate::limits::BatchLimit;
+use crate::proof::RowHasher;
+
+/// Runs one merge.
+pub(crate) fn run(task: &Task<'_>, outputs: &mut dyn OutputFactory) -> Result<MergeReport, MergeError> {
+    check_counts(task.inputs)?;
+    let admission = admission(task)?;
+    let limit = BatchLimit {
+        rows: task.limits.read_rows.max(1),
+        bytes: admission.read_bytes,
+        read_ahead: admission.ahead_bytes,
+    };
+    let key_rows = usize::try_from(admission.key_rows).unwrap_or(usize::MAX);
+    let reading = KeyReading { limit: BatchLimit { rows: key_rows, ..limit }, reopen: admission.reopen_keys };
+    let mut windows = Windows::new(task.inputs, task.order, task.schema, reading)?;
+    let schema = output_schema(task.schema, task.hidden);
+    let mut job = Job {
+        task,
+        admission,
+        hasher: RowHasher::new(task.schema)?,
+        columns: columns(task, limit)?,
+        ledger: Ledger::new(task.inputs.len()),
+        outputs: Outputs::new(task, schema, windows.key_signature(), outputs),
+        windows: 0,
+        largest_window: u64::MAX,
+    };
+    while let Some(window) = windows.next(&job.window_limit())? {
+        job.move_window(window)?;
+    }
+    job.finish()
+}
+
+/// Footers must agree with the table's metadata before anything is read.
+pub(crate) fn check_counts(inputs: &[MergeInput]) -> Result<(), MergeError> {
+    match inputs.iter().find(|input| input.file.rows() != input.expected_rows) {
+        Some(input) => Err(MergeError::RowCount {
+            file: input.file.name().to_owned(),
+            expected: input.expected_rows,
+            found: input.file.rows(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Lays the task out in memory.
+pub(crate) fn admission(task: &Task<'_>) -> Result<Admission, MergeError> {
+    let demands = input_demands(task)?;
+    let job = job_demand(task);
+    let over = |needed_bytes, fan_in| MergeError::OverBudget {
+        inputs: task.inputs.len(),
+        needed_bytes,
+        budget_bytes: task.memory_bytes,
+        fan_in,
+    };
+    match admit(&job, &demands, task.memory_bytes, task.threads) {
+        Ok(admission) if job.ordered && task.inputs.len() > task.limits.fan_in => {
+            Err(over(admission.needed_bytes, task.limits.fan_in))
+        }
+        Ok(admission) => Ok(admission),
+        Err(refusal) => Err(over(refusal.needed_bytes, refusal.fan_in.min(task.limits.fan_in))),
+    }
+}
+
+/// The target schema, with the hidden columns of temporary files behind it.
+pub(crate) fn output_schema(schema: &SchemaRef, hidden: bool) -> SchemaRef {
+    if !hidden {
+        return Arc::clone(schema);
+    }
+    let names = [SEQUENCE_COLUMN, SOURCE_COLUMN, POSITION_COLUMN];
+    let hidden = names.map(|name| Arc::new(Field::new(name, DataType::Int64, false)));
+    let fields: Vec<_> = schema.fields().iter().cloned().chain(hidden).collect();
+    Arc::new(Schema::new_with_metadata(fields, HashMap::new()))
+}
+
+/// The columns of the output, none of them open.
+fn columns<'a>(task: &Task<'a>, limit: BatchLimit) -> Result<Vec<Column<'a>>, ColumnarError> {
+    let mut columns = Vec::new();
+    for at in 0..task.schema.fields().len() {
+        let sources = task.inputs.iter().map(|input| ColumnSource::of_column(&input.file, at, limit));
+        let mut weight = 0;
+        for input in task.inputs {
+            weight += input.file.column_cost(at, &limit)?.uncompressed;
+        }
+        columns.push(Column::new(sources.collect::<Result<_, _>>()?, true, weight));
+    }
+    if task.hidden {
+        for name in [SEQUENCE_COLUMN, SOURCE_COLUMN, POSITION_COLUMN] {
+            let sources = task.inputs.iter().map(|input| hidden_source(input, name, limit));
+            columns.push(Column::new(sources.collect::<Result<_, _>>()?, false, 0));
+        }
+    }
+    Ok(columns)
+}
+
+fn hidden_source<'a>(
+    input: &'a MergeInput,
+    name: &'static str,
+    limit: BatchLimit,
+) -> Result<ColumnSource<'a>, ColumnarError> {
+    let rows = input.file.rows();
+    match (name, input.hidden) {
+        (_, Hidden::All) | (POSITION_COLUMN, Hidden::Position) => ColumnSource::of_name(&input.file, name, limit),
+        (SEQUENCE_COLUMN, _) => Ok(ColumnSource::constant(input.sequence_number, rows)),
+        (SOURCE_COLUMN, _) => Ok(ColumnSource::constant(input.source.into(), rows)),
+        _ => Ok(ColumnSource::row_numbers(rows)),
+    }
+}
+
+/// A merge in progress.
+struct Job<'a, 'o> {
+    task: &'a Task<'a>,
+    admission: Admission,
+    hasher: RowHasher,
+    columns: Vec<Column<'a>>,
+    ledger: Ledger,
+    outputs: Outputs<'a, 'o>,
+    windows: u64,
+    /// Rows that a window may have after one was too large; grows again with every one that was not.
+    largest_window: u64,
+}
+
+impl Job<'_, '_> {
+    /// A window is a row group: by what rows have taken up to now, and by what was admitted.
+    fn window_limit(&self) -> WindowLimit {
+        let by_bytes = match self.outputs.row_bytes() {
+            Some(row_bytes) => (self.task.settings.row_group_bytes as f64 / row_bytes) as u64,
+            None => u64::MAX,
+        };
+        let rows = self.admission.window_rows.min(by_bytes).min(self.largest_window).max(1);
+        WindowLimit { consumed: rows.saturating_mul(CONSUMED_PER_ROW), ..WindowLimit::rows(rows) }
+    }
+
+    /// Moves a window, in halves where its rows turn out to be larger than those before.
+    fn move_window(&mut self, window: Window) -> Result<(), MergeError> {
+        let mut waiting = vec![window];
+        let mut may_roll = true;
+        while let Some(window) = waiting.pop() {
+            if self.task.stop.is_set() {
+                return Err(MergeError::Stopped);
+            }
+            if self.try_window(&window, may_roll)? {
+                self.largest_window = self.largest_window.saturating_mul(2);
+                // Halves have one file: the keys between them are not known.
+                may_roll = false;
+                continue;
+            }
+            let half = window.rows / 2;
+            self.largest_window = half.max(1);
+            match window.split(half) {
+                Some((first, second)) => waiting.extend([second, first]),
+                None => return Err(ColumnarError::Usage { detail: "a window of one row was too large".into() }.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a window. False when it was too large and nothing was done.
+    fn try_window(&mut self, window: &Window, may_roll: bool) -> Result<bool, MergeError> {
+        let states = WindowStates::new(window);
+        let output = match window.rows {
+            0 => None,
+            _ => Some(self.outputs.open_next(self.ledger.rows_in, may_roll)?),
+        };
+        let limits = &self.task.limits;
+        let work = WindowWork {
+            window,
+            limit: ChunkLimit {
+                rows: limits.chunk_rows.max(1),
+                bytes: limits.chunk_bytes,
+                read_rows: limits.read_rows.max(1),
+            },
+            release: !self.admission.keep_open,
+            hasher: &self.hasher,
+            states: &states,
+            output: output.as_ref().map(|(encoders, rows)| (encoders, *rows)),
+            threads: self.admission.threads,
+            encoded_limit: self.admission.encoded_bytes,
+            encoded: AtomicU64::new(0),
+            #[cfg(test)]
+            tamper: self.task.tamper,
+        };
+        let encoded = match work.run(&mut self.columns)? {
+            WorkDone::Encoded(encoded) => encoded,
+            WorkDone::TooLarge => return Ok(false),
+        };
+        // The proof before the append: what does not add up never reaches the sink as a row group.
+        let sum = self.ledger.enter(window, states)?;
+        self.columns.iter_mut().for_each(Column::settle);
+        if window.rows > 0 {
+            self.outputs.append(window, encoded, sum)?;
+        }
+        self.windows += 1;
+        Ok(true)
+    }
+
+    fn finish(self) -> Result<MergeReport, MergeError> {
+        self.ledger.close()?;
+        for (input, (rows, sum)) in
+            self.task.inputs.iter().zip(self.ledger.input_rows.iter().zip(&self.ledger.input_sums))
+        {
+            if *rows != input.expected_rows {
+                let file = input.file.name().to_owned();
+                return Err(MergeError::RowCount { file, expected: input.expected_rows, found: *rows });
+            }
+            if let Some(expected) = input.expected_sum
+                && expected != *sum
+            {
+                return Err(MergeError::Proof {
+                    place: format!("of `{}`", input.file.name()),
+                    detail: format!("its rows sum up to {sum}, {expected} was written"),
+                });
+            }
+        }
+        let (outputs, in_files) = self.outputs.finish()?;
+        if in_files != self.ledger.sum_out {
+            return Err(MergeError::Proof {
+                place: "over all outputs".into(),
+                detail: format!("they sum up to {in_files}, {} went out", self.ledger.sum_out),
+            });
+        }
+        Ok(MergeReport {
+            rows_in: self.ledger.rows_in,
+            rows_out: self.ledger.rows_out,
+            duplicates_dropped: self.ledger.dropped,
+            outputs,
+            sum_in: self.ledger.sum_in(),
+            sum_out: self.ledger.sum_out,
+            sum_dropped: self.ledger.sum_dropped,
+            input_sums: self.ledger.input_sums,
+            windows: self.windows,
+            admission: self.admission,
+        })
+    }
+}
