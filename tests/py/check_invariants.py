@@ -3,7 +3,7 @@
 I2 every file of every retained snapshot exists
 I3 no path is live twice in a snapshot
 I4 the totals of each summary equal a recount
-I5 a claim of sortedness (sort_order_id, or firn's and timelake's footer keys) is true over the whole file
+I5 a claim of sortedness (sort_order_id, or firn's footer key) is true over the whole file
 I9 no path was replaced by two commits
 
 Row counts and values (I1) are compared by digests. Prints {"ok": bool, "violations": [text], "checked": {...}}.
@@ -141,11 +141,11 @@ def claims(table, file, keys):
             (f.source_id, f.direction == SortDirection.DESC, f.null_order == NullOrder.NULLS_FIRST) for f in order.fields
         ]
         yield f"sort_order_id {file.sort_order_id}", fields
-    for key in ("firn.order", "timelake.sort"):
-        # For example `3 asc nulls-first,1 desc nulls-last`: field ids, most significant first.
-        if keys.get(key):
-            parts = [part.split() for part in keys[key].split(",")]
-            yield f"{key}={keys[key]}", [(int(i), way == "desc", nulls == "nulls-first") for i, way, nulls in parts]
+    if keys.get("firn.order"):
+        # For example `3 asc nulls-first,1 desc nulls-last`: field ids, most significant first. `timelake.sort` names the same columns.
+        parts = [part.split() for part in keys["firn.order"].split(",")]
+        order = [(int(i), way == "desc", nulls == "nulls-first") for i, way, nulls in parts]
+        yield f"firn.order={keys['firn.order']}", order
 
 
 def field_id(field):

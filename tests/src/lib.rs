@@ -1,1 +1,10 @@
-//! firn-tests
+//! What the end-to-end tests share: the `firn` program as a user runs it, and the invariants after it.
+//!
+//! Every function here panics when something is not as it should be: it is called by tests only.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on must fail with the reason")]
+
+pub mod program;
+pub mod scene;
+
+pub use program::{Run, firn, firn_path};
+pub use scene::Scene;

@@ -57,7 +57,8 @@ pub use claims::FileClaims;
 pub use cost::ColumnCost;
 pub use cursor::ColumnCursor;
 pub use engine::{
-    MergeError, MergeInput, MergeReport, MergeRequest, MergedFile, OutputFactory, OutputSink, StopFlag, merge,
+    EngineLimits, MergeError, MergeInput, MergeReport, MergeRequest, MergedFile, OutputFactory, OutputSink, Space,
+    StopFlag, merge,
 };
 pub use error::ColumnarError;
 pub use input::InputFile;

@@ -1,1 +1,21 @@
-//! firn-compact
+//! One partition, from its live files to a commit: re-plan, merge, prove, upload, commit (design section 1).
+//!
+//! - [`partition`]: the way of one partition, with the outcome for whoever asked;
+//! - [`group`]: one group of files: open, merge, read again, commit;
+//! - [`naming`]: what an output is called, and what makes two merges the same;
+//! - [`upload`]: outputs stream to the store while they are encoded;
+//! - [`settings`]: the dataset's keys and the table's properties, as the merge wants them;
+//! - [`services`]: what a run works with.
+
+pub mod group;
+pub mod naming;
+pub mod partition;
+pub mod report;
+pub mod services;
+pub mod settings;
+pub mod upload;
+
+pub use partition::{PartitionJob, plan_facts, run_partition};
+pub use report::{GroupReport, PartitionReport};
+pub use services::Services;
+pub use settings::{JobSettings, plan_settings};

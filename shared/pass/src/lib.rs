@@ -4,6 +4,7 @@ mod manual;
 mod report;
 mod request;
 mod verify;
+mod wiring;
 
 pub use manual::manual;
 pub use report::{FailedDataset, FinishedPartition, PassError, PassSummary, PlannedPartition, Report, VerifyCheck};

@@ -57,6 +57,18 @@ impl Group {
         self.files.iter().map(|file| file.data_sequence_number).max().unwrap_or(0)
     }
 
+    /// Cuts a group that does not fit in two of at least two files each, as even as commit order allows: with
+    /// `keeps_commit_order` only between two commits, so that neither part holds a file older than one of the other that is
+    /// older than one of its own. None when there is no such place.
+    pub fn halves(&self, keeps_commit_order: bool) -> Option<(Group, Group)> {
+        let middle = self.files.len() / 2;
+        let cut = (2..self.files.len().saturating_sub(1))
+            .filter(|&at| !keeps_commit_order || commit_of(&self.files[at - 1]) != commit_of(&self.files[at]))
+            .min_by_key(|at| at.abs_diff(middle))?;
+        let (first, second) = self.files.split_at(cut);
+        Some((Group { files: first.to_vec() }, Group { files: second.to_vec() }))
+    }
+
     /// Bytes of the files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.size).sum()
@@ -101,5 +113,44 @@ impl fmt::Display for Group {
         let last = self.data_sequence_number();
         let megabytes = self.bytes() as f64 / f64::from(1 << 20);
         write!(f, "{} files, {megabytes:.1} MB, sequence numbers {first} to {last}", self.files.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use firn_model::{FileFormat, PartitionKey};
+
+    fn group(numbers: &[i64]) -> Group {
+        let file = |(at, number): (usize, &i64)| FileFacts {
+            path: format!("file:///t/{at}.parquet"),
+            partition: Arc::new(PartitionKey::unpartitioned(0)),
+            data_sequence_number: *number,
+            added_snapshot_id: None,
+            added_position: None,
+            size: 1,
+            rows: 1,
+            format: FileFormat::Parquet,
+            sort_order_id: None,
+            key_bounds: vec![],
+            key_range: None,
+        };
+        Group::new(numbers.iter().enumerate().map(file).collect())
+    }
+
+    fn lengths(numbers: &[i64], keeps_commit_order: bool) -> Option<(usize, usize)> {
+        group(numbers).halves(keeps_commit_order).map(|(first, second)| (first.files.len(), second.files.len()))
+    }
+
+    #[test]
+    fn a_group_is_halved_only_between_two_commits() {
+        assert_eq!(lengths(&[1, 1, 1, 1, 2, 2], false), Some((3, 3)));
+        assert_eq!(lengths(&[1, 1, 1, 1, 2, 2], true), Some((4, 2)));
+        assert_eq!(lengths(&[1, 1, 1, 1], true), None);
+        assert_eq!(lengths(&[1, 2, 3], false), None, "each part needs two files");
+        assert_eq!(lengths(&[1, 2, 3, 4], true), Some((2, 2)));
+        assert_eq!(lengths(&[1, 2, 2, 2, 2, 3], true), None, "the only places would leave a part of one file");
     }
 }

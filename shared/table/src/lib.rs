@@ -41,4 +41,4 @@ pub use loaded::LoadedTable;
 pub use location::output_path;
 pub use new_file::{NewDataFile, NewFileMetrics};
 pub use order::{OrderColumns, OrderError, row_order};
-pub use scan::{PartitionFacts, PartitionStats, partition_facts, partition_stats};
+pub use scan::{Audit, PartitionFacts, PartitionStats, audit, partition_facts, partition_stats};

@@ -46,7 +46,7 @@ pub async fn replace(
 ) -> Result<Committed, CommitError> {
     let mut builder = Builder::new(&request)?;
     let mut run = Run { catalog, request: &request, policy: &policy, sent: Vec::new(), conflicts: 0, outdated: 0 };
-    let mut table = request.base.clone();
+    let mut table = request.newest.as_ref().unwrap_or(&request.base).clone();
     loop {
         let ready = match builder.build(&table).await {
             Ok(ready) => ready,

@@ -22,8 +22,11 @@ pub enum ReplaceOperation {
 /// One group of a partition: these live files are swapped for these new ones.
 #[derive(Debug, Clone)]
 pub struct ReplaceRequest {
-    /// The version of the table that the merge was planned on; also the first head that is tried.
+    /// The version of the table that the merge was planned on: delete files that came since then void the merge.
     pub base: LoadedTable,
+    /// A newer version, when one is known, to try first: the groups of one partition are planned together and committed one by
+    /// one. None: `base`.
+    pub newest: Option<LoadedTable>,
     /// Branch to commit to.
     pub branch: String,
     /// Partition of every input and output.

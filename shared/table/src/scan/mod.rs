@@ -1,5 +1,6 @@
 //! What is live in a table, by partition: manifests are read once, several at a time, and reduced as they come.
 
+mod audit;
 mod avro_uuid;
 pub(crate) mod entry;
 mod manifests;
@@ -17,6 +18,7 @@ use crate::key_bytes::memcmp;
 use crate::loaded::LoadedTable;
 use crate::partition_type::SpecTypes;
 
+pub use audit::{Audit, audit};
 pub use partition::{PartitionFacts, partition_facts};
 pub(crate) use partition::{live_data_paths, may_hold_partition};
 pub use stats::{PartitionStats, partition_stats};

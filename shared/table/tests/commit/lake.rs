@@ -234,6 +234,7 @@ impl Lake {
         ReplaceRequest {
             partition: Arc::new(key_of(&base, spec_id, first.data_file().partition())),
             base,
+            newest: None,
             branch: branch.to_owned(),
             inputs: found.iter().map(|(entry, _)| entry.file_path().to_owned()).collect(),
             outputs: vec![NewDataFile {

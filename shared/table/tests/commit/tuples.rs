@@ -80,6 +80,7 @@ async fn request_for(lake: &Lake, key: PartitionKey) -> firn_table::commit::Repl
     lake.io.new_output(&output).unwrap().write(vec![7_u8; 10].into()).await.unwrap();
     firn_table::commit::ReplaceRequest {
         base,
+        newest: None,
         branch: "main".into(),
         partition: Arc::new(key),
         inputs: vec!["f1".into(), "f2".into()],

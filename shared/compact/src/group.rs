@@ -1,0 +1,308 @@
+//! One group of files: open, merge, prove, commit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use firn_columnar::{
+    BlobRange, ColumnarError, EngineLimits, InputFile, MergeError, MergeInput, MergeReport, MergeRequest, NameMapping,
+    Space, StopFlag, TempSpace, merge_group, proof, verify_file,
+};
+use firn_config::{Dataset, DedupOperation, Verify};
+use firn_model::{LeftReason, Outcome, PartitionKey, RowOrder, Rule};
+use firn_plan::Group;
+use firn_table::commit::AlreadyDone;
+use firn_table::{
+    CommitError, CommitPolicy, LoadedTable, NewDataFile, NewFileMetrics, ReplaceOperation, ReplaceRequest,
+    already_done, replace,
+};
+use tokio::runtime::Handle;
+
+use crate::naming::{HashedInputs, inputs_hash};
+use crate::report::GroupReport;
+use crate::services::Services;
+use crate::settings::JobSettings;
+use crate::upload::{GroupOutputs, UPLOAD_MEMORY, Uploaded};
+
+/// One group of a planned partition.
+#[derive(Debug)]
+pub struct GroupJob<'a> {
+    /// The version that the group was planned on: delete files added since then void the merge.
+    pub planned: &'a LoadedTable,
+    /// The newest version known, on which the commit is tried first.
+    pub base: LoadedTable,
+    /// The dataset.
+    pub dataset: &'a Dataset,
+    /// The partition.
+    pub partition: Arc<PartitionKey>,
+    /// Row order and dedup.
+    pub order: &'a RowOrder,
+    /// Sizes and budgets.
+    pub settings: &'a JobSettings,
+    /// Why it is merged.
+    pub rule: Rule,
+    /// The pass.
+    pub pass: &'a str,
+    /// The files.
+    pub group: &'a Group,
+}
+
+/// How a group ended, by what its partition does next.
+#[derive(Debug)]
+pub enum GroupEnd {
+    /// Committed; the version of the table that has it.
+    Committed(GroupReport, Box<LoadedTable>),
+    /// Another run had merged the same files.
+    Superseded(String),
+    /// Does not fit: smaller groups may.
+    TooLarge(LeftReason),
+    /// Left for a reason that is no failure.
+    Left(LeftReason),
+    /// The merge is worthless now: plan the partition again.
+    PlanAgain(String),
+    /// The partition ends with this outcome.
+    Ended(Outcome, String),
+}
+
+/// What the merging thread hands back.
+struct Merged {
+    report: MergeReport,
+    uploaded: Vec<Uploaded>,
+}
+
+/// Merges and commits one group.
+pub async fn run_group(services: &Services, job: GroupJob<'_>) -> GroupEnd {
+    let paths: Vec<String> = job.group.files().iter().map(|file| file.path.clone()).collect();
+    let hash = inputs_hash(&HashedInputs {
+        paths: paths.iter().map(String::as_str).collect(),
+        deletes: Vec::new(),
+        schema_id: job.planned.metadata.current_schema_id(),
+        spec_id: job.partition.spec_id,
+        order: job.order,
+        target_bytes: job.settings.target_bytes,
+    });
+    match already_done(&job.base, &job.dataset.branch, &job.partition, &hash, &paths).await {
+        Ok(AlreadyDone::No) => {}
+        Ok(AlreadyDone::LiveOutput { path }) => return GroupEnd::Superseded(path),
+        Ok(AlreadyDone::Replaced { snapshot_id }) => return GroupEnd::Superseded(format!("snapshot {snapshot_id}")),
+        Err(error) => return GroupEnd::Ended(Outcome::Retry, error.to_string()),
+    }
+    let merged = match merge_on_own_thread(services, &job, &hash).await {
+        Ok(merged) => merged,
+        Err(end) => return end,
+    };
+    commit(services, job, paths, hash, merged).await
+}
+
+/// The merge blocks: on reads, on encoding, on the uploads' back pressure. It must not hold a thread of the runtime that serves those.
+async fn merge_on_own_thread(services: &Services, job: &GroupJob<'_>, hash: &str) -> Result<Merged, GroupEnd> {
+    let work = MergeWork {
+        table: job.planned.clone(),
+        partition: job.partition.clone(),
+        order: job.order.clone(),
+        settings: job.settings.clone(),
+        group: job.group.clone(),
+        hash: hash.to_owned(),
+        temp_root: services.temp_root.clone(),
+        threads: services.threads,
+        stop: services.stop.clone(),
+        handle: Handle::current(),
+    };
+    match tokio::task::spawn_blocking(move || work.run()).await {
+        Ok(Ok(merged)) => Ok(merged),
+        Ok(Err(error)) => Err(merge_end(error, job.settings)),
+        Err(panic) => {
+            Err(GroupEnd::Ended(Outcome::Failed, format!("the merge ended by a fault of the program: {panic}")))
+        }
+    }
+}
+
+/// Everything that the merging thread needs.
+struct MergeWork {
+    table: LoadedTable,
+    partition: Arc<PartitionKey>,
+    order: RowOrder,
+    settings: JobSettings,
+    group: Group,
+    hash: String,
+    temp_root: std::path::PathBuf,
+    threads: usize,
+    stop: StopFlag,
+    handle: Handle,
+}
+
+impl MergeWork {
+    fn run(self) -> Result<Merged, MergeError> {
+        let usage = |error: &dyn std::fmt::Display| ColumnarError::Usage { detail: error.to_string() };
+        let schema = self.table.arrow_schema().map_err(|error| usage(&error))?;
+        let mapping = match self.table.property("schema.name-mapping.default") {
+            Some(json) => Some(NameMapping::parse(json)?),
+            None => None,
+        };
+        let open = |path: &str, size: u64| -> Result<InputFile, ColumnarError> {
+            let id = self.table.store.blob_id(path).map_err(|error| usage(&error))?;
+            let range = BlobRange::new(self.table.store.blobs().clone(), id, path, size, self.handle.clone());
+            InputFile::open(Arc::new(range), &schema, mapping.as_ref())
+        };
+        let mut inputs = Vec::with_capacity(self.group.files().len());
+        for ((source, file), commit) in (0..).zip(self.group.files()).zip(self.group.commit_numbers()) {
+            inputs.push(MergeInput::of_table(open(&file.path, file.size)?, commit, source, file.rows));
+        }
+        let request = MergeRequest {
+            inputs,
+            schema: schema.clone(),
+            order: self.order.clone(),
+            settings: self.settings.writer.clone(),
+            target_bytes: self.settings.target_bytes,
+            min_file_bytes: self.settings.min_file_bytes,
+            memory_bytes: self.settings.memory_bytes,
+            upload_bytes: UPLOAD_MEMORY,
+            threads: self.threads,
+            limits: EngineLimits { read_bytes: self.settings.read_batch_bytes, ..EngineLimits::default() },
+            stop: self.stop.clone(),
+        };
+        let temp = TempSpace::create(&self.temp_root, self.settings.temp_bytes)?;
+        let mut outputs =
+            GroupOutputs::new(self.table.clone(), self.partition.clone(), self.hash.clone(), self.handle.clone());
+        let report = merge_group(request, &temp, &mut outputs)?.merge;
+        let uploaded = outputs.uploaded();
+        if uploaded.len() != report.outputs.len() {
+            let detail = format!("{} outputs were written and {} uploaded", report.outputs.len(), uploaded.len());
+            return Err(MergeError::Proof { place: "after the upload".into(), detail });
+        }
+        if self.settings.verify == Verify::Reread {
+            for (written, blob) in report.outputs.iter().zip(&uploaded) {
+                verify_file(&open(&blob.path, blob.size)?, written, &schema, &self.order)?;
+            }
+        }
+        Ok(Merged { report, uploaded })
+    }
+}
+
+/// What a merge error means for the partition.
+fn merge_end(error: MergeError, settings: &JobSettings) -> GroupEnd {
+    match &error {
+        MergeError::OverBudget { needed_bytes, budget_bytes, .. } => GroupEnd::TooLarge(LeftReason::OverBudget {
+            needed_mb: needed_bytes.div_ceil(1 << 20),
+            budget_mb: budget_bytes >> 20,
+        }),
+        MergeError::NeedsSpill { what, needed_bytes, space, .. } => {
+            let allowed = match space {
+                Space::Memory => settings.memory_bytes,
+                Space::Disk => settings.temp_bytes,
+            };
+            GroupEnd::TooLarge(LeftReason::NeedsSpill {
+                path: what.clone(),
+                detail: format!("needs {} MB of {space}, has {}", needed_bytes.div_ceil(1 << 20), allowed >> 20),
+            })
+        }
+        MergeError::Columnar(ColumnarError::NoFieldIds { file }) => {
+            GroupEnd::Left(LeftReason::NoFieldIds { path: file.clone() })
+        }
+        error if error.is_retryable() => GroupEnd::Ended(Outcome::Retry, error.to_string()),
+        MergeError::Stopped => GroupEnd::Ended(Outcome::Retry, "stopped before the commit".into()),
+        error => GroupEnd::Ended(Outcome::Failed, error.to_string()),
+    }
+}
+
+async fn commit(services: &Services, job: GroupJob<'_>, paths: Vec<String>, hash: String, merged: Merged) -> GroupEnd {
+    let report = &merged.report;
+    let files_in = paths.len() as u64;
+    let bytes_in = job.group.bytes();
+    let bytes_out = merged.uploaded.iter().map(|blob| blob.size).sum();
+    let newest = job.group.data_sequence_number();
+    let operation = match job.settings.dedup_operation {
+        DedupOperation::Overwrite if report.duplicates_dropped > 0 => ReplaceOperation::Overwrite,
+        _ => ReplaceOperation::Replace,
+    };
+    let outputs: Vec<NewDataFile> = report
+        .outputs
+        .iter()
+        .zip(&merged.uploaded)
+        .map(|(written, blob)| NewDataFile {
+            path: blob.path.clone(),
+            size: blob.size,
+            rows: written.finished.rows,
+            metrics: metrics(&written.finished.metrics),
+            sort_order_id: job.order.table_sort_order_id,
+        })
+        .collect();
+    let request = ReplaceRequest {
+        base: job.planned.clone(),
+        newest: Some(job.base),
+        branch: job.dataset.branch.clone(),
+        partition: job.partition.clone(),
+        inputs: paths,
+        outputs,
+        data_sequence_number: newest,
+        rows_removed: report.duplicates_dropped,
+        operation,
+        summary: summary(report, job.rule, job.pass, job.settings),
+        inputs_hash: hash,
+    };
+    let policy = CommitPolicy { retry_max: job.settings.commit_retry_max, ..CommitPolicy::default() };
+    match replace(&*services.catalog, request, policy).await {
+        Ok(committed) => GroupEnd::Committed(
+            GroupReport {
+                files_in,
+                files_out: merged.uploaded.len() as u64,
+                rows_in: report.rows_in,
+                rows_out: report.rows_out,
+                duplicates_dropped: report.duplicates_dropped,
+                bytes_in,
+                bytes_out,
+                snapshot_id: committed.snapshot_id,
+                conflicts: committed.conflicts,
+                tries: committed.tries,
+            },
+            Box::new(committed.table),
+        ),
+        Err(error) => commit_end(error),
+    }
+}
+
+/// What a commit error means for the partition.
+fn commit_end(error: CommitError) -> GroupEnd {
+    let reason = error.to_string();
+    match error {
+        CommitError::Superseded { .. } => GroupEnd::Superseded(reason),
+        error if error.wants_replan() => GroupEnd::PlanAgain(reason),
+        CommitError::ConflictsUsedUp { .. } | CommitError::Storage { .. } => GroupEnd::Ended(Outcome::Retry, reason),
+        CommitError::Unknown { .. } => GroupEnd::Ended(Outcome::Unknown, reason),
+        _ => GroupEnd::Ended(Outcome::Failed, reason),
+    }
+}
+
+fn metrics(found: &firn_columnar::FileMetrics) -> NewFileMetrics {
+    NewFileMetrics {
+        column_sizes: found.column_sizes.clone(),
+        value_counts: found.value_counts.clone(),
+        null_counts: found.null_counts.clone(),
+        nan_counts: found.nan_counts.clone(),
+        lower_bounds: found.lower.clone(),
+        upper_bounds: found.upper.clone(),
+        split_offsets: found.split_offsets.clone(),
+    }
+}
+
+/// Firn's entries of the snapshot summary: enough to prove the merge again later (`docs/formats.md`).
+fn summary(report: &MergeReport, rule: Rule, pass: &str, settings: &JobSettings) -> BTreeMap<String, String> {
+    let verified = match settings.verify {
+        Verify::Stream => "stream",
+        Verify::Reread => "reread",
+    };
+    [
+        ("firn.rows-in", report.rows_in.to_string()),
+        ("firn.rows-out", report.rows_out.to_string()),
+        ("firn.duplicates-dropped", report.duplicates_dropped.to_string()),
+        ("firn.row-sum", report.sum_out.to_string()),
+        ("firn.row-sum-dropped", report.sum_dropped.to_string()),
+        ("firn.row-sum-version", proof::ROW_SUM_VERSION.to_string()),
+        ("firn.verified", verified.to_owned()),
+        ("firn.rule", rule.to_string()),
+        ("firn.pass", pass.to_owned()),
+        ("firn.version", env!("CARGO_PKG_VERSION").to_owned()),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value))
+    .collect()
+}

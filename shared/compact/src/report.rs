@@ -1,0 +1,122 @@
+//! What became of one partition.
+
+use firn_model::{LeftReason, Outcome};
+
+/// Figures and outcome of one partition's run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionReport {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why, for a person.
+    pub reason: String,
+    /// Live data files before.
+    pub files_before: u64,
+    /// Live data files after.
+    pub files_after: u64,
+    /// Rows read from replaced files.
+    pub rows_in: u64,
+    /// Rows written.
+    pub rows_out: u64,
+    /// Rows that dedup dropped.
+    pub duplicates_dropped: u64,
+    /// Bytes of replaced files.
+    pub bytes_in: u64,
+    /// Bytes written.
+    pub bytes_out: u64,
+    /// The last snapshot committed for it.
+    pub snapshot_id: Option<i64>,
+    /// Commit conflicts met.
+    pub conflicts: u32,
+    /// Commits sent.
+    pub tries: u32,
+}
+
+impl PartitionReport {
+    /// A report without work done.
+    pub fn idle(outcome: Outcome, reason: impl Into<String>, files: u64) -> Self {
+        Self {
+            outcome,
+            reason: reason.into(),
+            files_before: files,
+            files_after: files,
+            rows_in: 0,
+            rows_out: 0,
+            duplicates_dropped: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            snapshot_id: None,
+            conflicts: 0,
+            tries: 0,
+        }
+    }
+
+    /// Left for a reason that is no failure.
+    pub fn left(reason: &LeftReason, files: u64) -> Self {
+        Self::idle(Outcome::Left, reason.to_string(), files)
+    }
+
+    /// Adds a committed group.
+    pub fn add(&mut self, group: &GroupReport) {
+        self.files_after = (self.files_after + group.files_out).saturating_sub(group.files_in);
+        self.rows_in += group.rows_in;
+        self.rows_out += group.rows_out;
+        self.duplicates_dropped += group.duplicates_dropped;
+        self.bytes_in += group.bytes_in;
+        self.bytes_out += group.bytes_out;
+        self.snapshot_id = Some(group.snapshot_id);
+        self.conflicts += group.conflicts;
+        self.tries += group.tries;
+    }
+}
+
+/// Figures of one committed group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupReport {
+    /// Files replaced.
+    pub files_in: u64,
+    /// Files written.
+    pub files_out: u64,
+    /// Rows read.
+    pub rows_in: u64,
+    /// Rows written.
+    pub rows_out: u64,
+    /// Rows that dedup dropped.
+    pub duplicates_dropped: u64,
+    /// Bytes replaced.
+    pub bytes_in: u64,
+    /// Bytes written.
+    pub bytes_out: u64,
+    /// The snapshot.
+    pub snapshot_id: i64,
+    /// Conflicts met.
+    pub conflicts: u32,
+    /// Commits sent.
+    pub tries: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_add_up() {
+        let group = GroupReport {
+            files_in: 5,
+            files_out: 2,
+            rows_in: 50,
+            rows_out: 48,
+            duplicates_dropped: 2,
+            bytes_in: 500,
+            bytes_out: 300,
+            snapshot_id: 7,
+            conflicts: 1,
+            tries: 2,
+        };
+        let mut report = PartitionReport::idle(Outcome::Done, "10 small files", 10);
+        report.add(&group);
+        report.add(&GroupReport { snapshot_id: 9, ..group });
+        assert_eq!((report.files_before, report.files_after), (10, 4));
+        assert_eq!((report.rows_in, report.rows_out, report.duplicates_dropped), (100, 96, 4));
+        assert_eq!((report.snapshot_id, report.conflicts, report.tries), (Some(9), 2, 4));
+    }
+}

@@ -1,0 +1,80 @@
+//! The dataset's keys and the table's properties, as planner and merge want them.
+
+use firn_columnar::WriterSettings;
+use firn_columnar::writer::Codec;
+use firn_config::{CompactionSettings, DedupOperation, Verify};
+use firn_plan::PlanSettings;
+use firn_table::LoadedTable;
+
+const MB: u64 = 1 << 20;
+
+/// What one job may use and how it works. Bytes, unless said otherwise.
+#[derive(Debug, Clone)]
+pub struct JobSettings {
+    /// `targetSizeMb`.
+    pub target_bytes: u64,
+    /// `minFileSizeMb`.
+    pub min_file_bytes: u64,
+    /// `memoryMb`.
+    pub memory_bytes: u64,
+    /// `tempDiskMb`.
+    pub temp_bytes: u64,
+    /// `readBatchKb`.
+    pub read_batch_bytes: usize,
+    /// `commitRetryMax`.
+    pub commit_retry_max: u32,
+    /// `verify`.
+    pub verify: Verify,
+    /// `dedupOperation`.
+    pub dedup_operation: DedupOperation,
+    /// How outputs are written.
+    pub writer: WriterSettings,
+}
+
+impl JobSettings {
+    /// Settings of a job on `table`.
+    ///
+    /// # Errors
+    /// A sentence that names the table property that cannot be honoured.
+    pub fn new(settings: &CompactionSettings, table: &LoadedTable) -> Result<Self, String> {
+        Ok(Self {
+            target_bytes: settings.target_size_mb * MB,
+            min_file_bytes: settings.min_file_size_mb * MB,
+            memory_bytes: settings.memory_mb * MB,
+            temp_bytes: settings.temp_disk_mb * MB,
+            read_batch_bytes: usize::try_from(settings.read_batch_kb * 1024).unwrap_or(usize::MAX),
+            commit_retry_max: u32::try_from(settings.commit_retry_max).unwrap_or(u32::MAX),
+            verify: settings.verify,
+            dedup_operation: settings.dedup_operation,
+            writer: writer_settings(settings, table)?,
+        })
+    }
+}
+
+/// Compression follows the table; the other `write.parquet.*` properties are not read yet (Iceberg spec, "Table properties").
+fn writer_settings(settings: &CompactionSettings, table: &LoadedTable) -> Result<WriterSettings, String> {
+    const CODEC: &str = "write.parquet.compression-codec";
+    const LEVEL: &str = "write.parquet.compression-level";
+    let level = table
+        .property(LEVEL)
+        .filter(|text| !text.eq_ignore_ascii_case("null"))
+        .map(|text| {
+            text.trim().parse::<i32>().map_err(|_| format!("table property {LEVEL}: `{text}` is not a whole number"))
+        })
+        .transpose()?;
+    let compression = match table.property(CODEC) {
+        Some(name) => Codec::parse(name, level).map_err(|error| format!("table property {CODEC}: {error}"))?,
+        None => Codec::parse("zstd", level).map_err(|error| format!("table property {LEVEL}: {error}"))?,
+    };
+    Ok(WriterSettings { compression, row_group_bytes: settings.row_group_mb * MB, ..WriterSettings::default() })
+}
+
+/// What the planner needs of a dataset's settings.
+pub fn plan_settings(settings: &CompactionSettings) -> PlanSettings {
+    PlanSettings::from_megabytes(
+        settings.target_size_mb,
+        settings.min_file_size_mb,
+        usize::try_from(settings.backlog_file_threshold).unwrap_or(usize::MAX),
+        settings.group_budget_mb,
+    )
+}

@@ -1,0 +1,111 @@
+//! The `firn` program.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// What a run of `firn` left behind.
+#[derive(Debug)]
+pub struct Run {
+    /// Exit code; None when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Run {
+    fn of(output: Output) -> Run {
+        Run {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// The JSON objects on standard output, one a line.
+    ///
+    /// # Panics
+    /// When a line is no JSON object.
+    pub fn json(&self) -> Vec<Value> {
+        let parse = |line: &str| {
+            let value: Value =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line:?}: {self:?}"));
+            assert!(value.is_object(), "not an object: {line}");
+            value
+        };
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// The last line, which must be the summary.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn summary(&self) -> Value {
+        let last = self.json().pop().unwrap_or_else(|| panic!("no output: {self:?}"));
+        assert_eq!(last["summary"], Value::Bool(true), "{self:?}");
+        last
+    }
+
+    /// All lines but the summary.
+    ///
+    /// # Panics
+    /// As [`Run::summary`].
+    pub fn lines(&self) -> Vec<Value> {
+        let mut lines = self.json();
+        assert_eq!(lines.pop().map(|last| last["summary"].clone()), Some(Value::Bool(true)), "{self:?}");
+        lines
+    }
+
+    /// Asserts the exit code, with everything that was printed when it is another.
+    ///
+    /// # Panics
+    /// When it is another.
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Run {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        assert!(!self.stderr.contains("panicked at"), "a panic: {}", self.stderr);
+        self
+    }
+}
+
+/// Path of the program, built if needed with the profile of the running test.
+///
+/// # Panics
+/// When it cannot be built.
+pub fn firn_path() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let test = std::env::current_exe().expect("the test knows its own path");
+        let profile = test.parent().and_then(Path::parent).expect("a test lies in <target>/<profile>/deps");
+        let target = profile.parent().expect("a profile lies in the target folder");
+        let mut build = Command::new(env!("CARGO"));
+        // The whole workspace, so that dependencies have the features that they were built with already.
+        build.args(["build", "--quiet", "--workspace", "--bins", "--manifest-path"]);
+        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml")).arg("--target-dir").arg(target);
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        let status = build.status().expect("cargo runs");
+        assert!(status.success(), "cargo build failed");
+        profile.join("firn")
+    })
+}
+
+/// A command of the program.
+pub fn firn() -> Command {
+    let mut command = Command::new(firn_path());
+    command.env_remove("FIRN_CONFIG").env_remove("RUST_LOG");
+    command
+}
+
+/// Runs `firn` to its end.
+///
+/// # Panics
+/// When it cannot be started.
+pub fn run(command: &mut Command) -> Run {
+    Run::of(command.output().expect("firn starts"))
+}

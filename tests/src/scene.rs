@@ -1,0 +1,122 @@
+//! A lake, a configuration for it, and the checks that end every test.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use firn_test_support::{Azurite, Digest, Lake};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{Run, firn, run};
+
+/// A lake of its own with a configuration that names one dataset of it.
+#[derive(Debug)]
+pub struct Scene {
+    folder: TempDir,
+    /// The lake, as other parties see it.
+    pub lake: Lake,
+    storage: String,
+}
+
+/// The table of a scene.
+pub const TABLE: &str = "iot.readings";
+
+impl Scene {
+    /// A lake in a local folder.
+    ///
+    /// # Panics
+    /// When there is no temporary folder.
+    pub fn local() -> Scene {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let lake = Lake::local(folder.path());
+        Scene { folder, lake, storage: String::new() }
+    }
+
+    /// A lake in Azurite, in a container of its own.
+    ///
+    /// # Panics
+    /// When there is no temporary folder.
+    pub fn azurite(azurite: &Azurite, container: &str) -> Scene {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let warehouse = format!("abfss://{container}@devstoreaccount1.dfs.core.windows.net/wh");
+        let lake = Lake::azurite(folder.path(), &warehouse, &azurite.connection_string());
+        let storage = format!("storage: {{ connectionString: \"{}\" }}\n", azurite.connection_string());
+        Scene { folder, lake, storage }
+    }
+
+    /// The scene's folder.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().to_path_buf()
+    }
+
+    /// Writes the configuration: `compaction` and `dataset` are YAML flow entries, for example `backlogFileThreshold: 10` and
+    /// `seriesColumns: [origin], timeColumn: time_hour`.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn configure(&self, compaction: &str, dataset: &str) {
+        let comma = if dataset.is_empty() { "" } else { ", " };
+        let text = format!(
+            "{}catalog: {{ type: sql, uri: \"{}\", name: {}, warehouse: \"{}\" }}\n\
+             compaction: {{ {compaction} }}\n\
+             ingestion:\n  datasets:\n    - {{ name: readings, table: {TABLE}{comma}{dataset} }}\n",
+            self.storage,
+            self.lake.catalog_uri(),
+            self.lake.catalog_name(),
+            self.lake.warehouse()
+        );
+        std::fs::write(self.config(), text).expect("the configuration is written");
+    }
+
+    /// Path of the configuration.
+    pub fn config(&self) -> PathBuf {
+        self.folder.path().join("firn.yaml")
+    }
+
+    /// `firn --format json compact --config … <flags>`, not started yet.
+    pub fn compact_command(&self, flags: &[&str]) -> Command {
+        let mut command = firn();
+        command.current_dir(self.folder.path()).env("TMPDIR", self.folder.path());
+        command.args(["--format", "json", "compact", "--config"]).arg(self.config()).args(flags);
+        command
+    }
+
+    /// Runs `firn compact`.
+    pub fn compact(&self, flags: &[&str]) -> Run {
+        run(&mut self.compact_command(flags))
+    }
+
+    /// Rows of the table now.
+    pub fn digest(&self) -> Digest {
+        self.lake.digest(TABLE, &[])
+    }
+
+    /// Rows of the table at a snapshot.
+    pub fn digest_at(&self, snapshot: i64) -> Digest {
+        self.lake.digest(TABLE, &["--snapshot", &snapshot.to_string()])
+    }
+
+    /// What the metadata says.
+    pub fn inspect(&self) -> Value {
+        self.lake.inspect(TABLE, &[])
+    }
+
+    /// Asserts I2 to I5 and I9, and I7: a second run with the same flags selects nothing.
+    ///
+    /// # Panics
+    /// When one does not hold.
+    #[track_caller]
+    pub fn check_converged(&self, flags: &[&str]) {
+        self.lake.check_invariants(TABLE);
+        let again = self.compact(&[flags, &["--dry-run"]].concat()).expect_code(0);
+        let selected: Vec<Value> = again.lines().into_iter().filter(|line| line["decision"] == "selected").collect();
+        assert!(selected.is_empty(), "a second run selects: {selected:#?}");
+        let leftovers: Vec<_> = std::fs::read_dir(self.folder.path())
+            .expect("the folder can be listed")
+            .filter_map(Result::ok)
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .filter(|name| name.starts_with("firn-") && !name.ends_with(".yaml"))
+            .collect();
+        assert!(leftovers.is_empty(), "temporary files are left: {leftovers:?}");
+    }
+}

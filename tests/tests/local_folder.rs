@@ -1,0 +1,84 @@
+//! `firn compact` on tables that PyIceberg wrote into a local folder.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use firn_tests::Scene;
+use firn_tests::scene::TABLE;
+use serde_json::{Value, json};
+
+const WEATHER: [&str; 10] = [
+    "--source",
+    "weather",
+    "--appends",
+    "120",
+    "--partition",
+    "month:time_hour",
+    "--duplicates",
+    "0.02",
+    "--limit",
+    "6000",
+];
+const READINGS: &str = "seriesColumns: [origin], timeColumn: time_hour, dedup: true";
+
+/// Thresholds under which a partition of 40 tiny files is worth a merge.
+const EAGER: &str = "backlogFileThreshold: 10, verify: reread";
+
+fn outcomes(lines: &[Value]) -> Vec<&str> {
+    lines.iter().map(|line| line["outcome"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn late_rows_and_duplicates_become_one_sorted_file_a_month() {
+    let scene = Scene::local();
+    scene.configure(EAGER, READINGS);
+    scene.lake.make_table(TABLE, &WEATHER);
+    let before = scene.inspect();
+    let snapshot_before = before["current_snapshot_id"].as_i64().unwrap();
+    let rows_before = scene.digest();
+    let deduplicated = scene.lake.digest(TABLE, &["--dedup", "origin,time_hour"]);
+    assert!(deduplicated.rows < rows_before.rows, "the input has duplicates");
+
+    let planned = scene.compact(&["--dry-run"]).expect_code(0).lines();
+    assert!(planned.iter().all(|line| line["decision"] == "selected" && line["rule"] == "manual"), "{planned:#?}");
+    assert_eq!(scene.inspect(), before, "a dry run changes nothing");
+
+    let run = scene.compact(&[]).expect_code(0);
+    let lines = run.lines();
+    assert_eq!(outcomes(&lines), vec!["done"; planned.len()], "{lines:#?}");
+    for line in &lines {
+        assert_eq!(line["filesAfter"], json!(1), "{line}");
+        let (rows_in, rows_out) = (line["rowsIn"].as_u64().unwrap(), line["rowsOut"].as_u64().unwrap());
+        assert_eq!(rows_in, rows_out + line["duplicatesDropped"].as_u64().unwrap(), "{line}");
+    }
+    assert_eq!(scene.digest(), deduplicated);
+    assert_eq!(scene.lake.duck_digest(TABLE, &[]), deduplicated);
+    assert_eq!(scene.digest_at(snapshot_before), rows_before, "time travel to before the merge");
+    scene.check_converged(&[]);
+    scene.check_converged(&["--full"]);
+}
+
+#[test]
+fn without_dedup_every_row_stays_under_every_schema_change() {
+    let scene = Scene::local();
+    scene.configure(EAGER, "sortColumns: [origin, time_hour]");
+    let changes = ["--evolve", "rename,drop-and-add-again,promote,nested,spec", "--arrival", "scattered"];
+    scene.lake.make_table(TABLE, &[&WEATHER[..], &changes].concat());
+    let rows_before = scene.digest();
+
+    let run = scene.compact(&["--full"]).expect_code(0);
+    assert!(run.summary()["done"].as_u64().unwrap() > 1, "{run:?}");
+    assert_eq!(scene.digest(), rows_before);
+    assert_eq!(scene.lake.duck_digest(TABLE, &[]), rows_before);
+    scene.check_converged(&["--full"]);
+}
+
+#[test]
+fn text_without_any_order_keeps_commit_order_and_every_row() {
+    let scene = Scene::local();
+    scene.configure(EAGER, "");
+    scene.lake.make_table(TABLE, &["--source", "changelogs", "--appends", "150", "--format-version", "1"]);
+    let rows_before = scene.digest();
+    let lines = scene.compact(&[]).expect_code(0).lines();
+    assert_eq!(outcomes(&lines), ["done"]);
+    assert_eq!(scene.digest(), rows_before);
+    scene.check_converged(&[]);
+}
