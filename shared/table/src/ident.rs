@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use firn_config::TableName;
+
 /// Namespace levels and table name, as a dataset's `table` key gives them: `iot.readings`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableIdent {
@@ -29,6 +31,12 @@ impl TableIdent {
     /// Table name without its namespace.
     pub fn name(&self) -> &str {
         &self.name
+    }
+}
+
+impl From<&TableName> for TableIdent {
+    fn from(name: &TableName) -> Self {
+        Self { namespace: name.namespace.clone(), name: name.name.clone() }
     }
 }
 
@@ -69,6 +77,12 @@ mod tests {
         assert_eq!((ident.namespace().as_str(), ident.name()), ("a.b", "t"));
         assert_eq!(ident.to_string(), "a.b.t");
         assert_eq!(ident, TableIdent::new(["a", "b"], "t"));
+    }
+
+    #[test]
+    fn the_configuration_names_a_table() {
+        let name = TableName { namespace: vec!["a".into(), "b".into()], name: "t".into() };
+        assert_eq!(TableIdent::from(&name), TableIdent::new(["a", "b"], "t"));
     }
 
     #[test]

@@ -73,7 +73,13 @@ impl SqlCatalog {
             .acquire_timeout(Duration::from_secs(20))
             .connect_with(options)
             .await
-            .map_err(|error| unavailable(name, error))?;
+            .map_err(|error| match error {
+                error if sql_error::is_refused(&error) => TableError::CatalogAbsent {
+                    catalog: name.to_owned(),
+                    detail: format!("`{}` cannot be opened: {error}", absolute(database)),
+                },
+                error => unavailable(name, error),
+            })?;
         let catalog = Self { name: name.to_owned(), pool, store, swap_tries: patience.swap_tries };
         catalog.check_schema(database).await?;
         Ok(catalog)
