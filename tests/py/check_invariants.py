@@ -3,7 +3,8 @@
 I2 every file of every retained snapshot exists
 I3 no path is live twice in a snapshot
 I4 the totals of each summary equal a recount
-I5 a claim of sortedness (sort_order_id, or firn's footer key) is true over the whole file
+I5 a claim of sortedness (sort_order_id, or firn.order in the footer) is true over the whole file; with --dedup KEY, so is
+   a claim of uniqueness (timelake.unique)
 I9 no path was replaced by two commits
 
 Row counts and values (I1) are compared by digests. Prints {"ok": bool, "violations": [text], "checked": {...}}.
@@ -24,8 +25,11 @@ DELETED = 2
 
 
 def main():
-    args = arguments(__doc__).parse_args()
+    parser = arguments(__doc__)
+    parser.add_argument("--dedup", default="", help="comma list of the key columns")
+    args = parser.parse_args()
     table = load_table(args)
+    key = [table.schema().find_field(column).field_id for column in args.dedup.split(",") if column]
     files = Files(table.io)
     violations, checked = [], collections.Counter()
     for snapshot in table.metadata.snapshots:
@@ -40,7 +44,7 @@ def main():
             for file in (entry.data_file for entry in live if entry.data_file.content == 0):
                 checked["files"] += 1
                 if files.exists(file.file_path):
-                    violations += false_claims(table, file, checked)
+                    violations += false_claims(table, file, key, checked)
     violations += replaced_twice(files.entries)
     checked["paths"] = len(files.known)
     answer({"ok": not violations, "violations": violations, "checked": checked})
@@ -113,25 +117,30 @@ def replaced_twice(entries):
             yield f"I9: {path} was replaced by snapshots {sorted(snapshots)}"
 
 
-def false_claims(table, file, checked):
+def false_claims(table, file, key, checked):
     """I5 for one data file."""
     with table.io.new_input(file.file_path).open() as stream:
         parquet = pq.ParquetFile(stream)
-        keys = {k.decode(): v.decode(errors="replace") for k, v in (parquet.metadata.metadata or {}).items()}
-        for claim, order in claims(table, file, keys):
+        entries = {k.decode(): v.decode(errors="replace") for k, v in (parquet.metadata.metadata or {}).items()}
+        names = {field_id(field): field.name for field in parquet.schema_arrow}
+        for claim, order in claims(table, file, entries):
             checked["claims"] += 1
-            names = {field_id(field): field.name for field in parquet.schema_arrow}
-            absent = [column for column, _, _ in order if column not in names]
-            columns = [names[column] for column, _, _ in order if column not in absent]
-            present = [entry for entry in order if entry[0] not in absent]
-            data = parquet.read(columns=columns)
+            # A column that the file lacks is null in every row and orders nothing.
+            present = [column for column in order if column[0] in names]
+            data = parquet.read(columns=[names[column] for column, _, _ in present])
             ranks = [rank(data[names[column]], *direction) for column, *direction in present]
             place = first_descent(ranks, data.num_rows)
             if place is not None:
                 yield f"I5: {file.file_path} claims {claim}, but row {place + 1} comes before row {place}"
+        if key and entries.get("timelake.unique") == "true":
+            checked["claims"] += 1
+            data = parquet.read(columns=[names[column] for column in key if column in names])
+            distinct = len(np.unique(rows.row_hashes(data, 1)))
+            if distinct != data.num_rows:
+                yield f"I5: {file.file_path} claims timelake.unique, but {data.num_rows} rows have {distinct} keys"
 
 
-def claims(table, file, keys):
+def claims(table, file, entries):
     """(text of the claim, [(field id, descending, nulls first)]) of every claim that the file or its entry makes."""
     if file.sort_order_id:
         order = next((o for o in table.metadata.sort_orders if o.order_id == file.sort_order_id), None)
@@ -141,11 +150,11 @@ def claims(table, file, keys):
             (f.source_id, f.direction == SortDirection.DESC, f.null_order == NullOrder.NULLS_FIRST) for f in order.fields
         ]
         yield f"sort_order_id {file.sort_order_id}", fields
-    if keys.get("firn.order"):
-        # For example `3 asc nulls-first,1 desc nulls-last`: field ids, most significant first. `timelake.sort` names the same columns.
-        parts = [part.split() for part in keys["firn.order"].split(",")]
-        order = [(int(i), way == "desc", nulls == "nulls-first") for i, way, nulls in parts]
-        yield f"firn.order={keys['firn.order']}", order
+    if entries.get("firn.order"):
+        # For example `3 asc nulls-first,1 desc nulls-last`: field ids, most significant first.
+        parts = [part.split() for part in entries["firn.order"].split(",")]
+        order = [(int(column), way == "desc", nulls == "nulls-first") for column, way, nulls in parts]
+        yield f"firn.order={entries['firn.order']}", order
 
 
 def field_id(field):

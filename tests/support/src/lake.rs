@@ -94,8 +94,18 @@ impl Lake {
     /// # Panics
     /// With every violation.
     pub fn check_invariants(&self, table: &str) {
-        let found = self.run("check_invariants.py", table, &[]);
+        self.check_invariants_with(table, &[]);
+    }
+
+    /// As [`Lake::check_invariants`], with options of `check_invariants.py`: `--dedup KEY` also checks that files which claim
+    /// unique keys have them. Returns what was checked (snapshots, files, claims, paths), for tests that count it.
+    ///
+    /// # Panics
+    /// With every violation.
+    pub fn check_invariants_with(&self, table: &str, options: &[&str]) -> Value {
+        let mut found = self.run("check_invariants.py", table, options);
         assert_eq!(found["violations"], Value::Array(Vec::new()), "{table}: {found:#}");
+        found["checked"].take()
     }
 
     /// A command of a script on a table, for tests that need the process itself.

@@ -44,12 +44,9 @@ fn a_file_that_is_gone_is_a_violation() {
     let folder = tempfile::tempdir().unwrap();
     let lake = Lake::local(folder.path());
     lake.make_table("t.gone", &["--source", "weather", "--limit", "30", "--appends", "2"]);
-    let inspected = lake.inspect("t.gone", &[]);
-    let path = inspected["files"][0]["path"].as_str().unwrap().strip_prefix("file://").unwrap();
-    std::fs::remove_file(path).unwrap();
-    let failed = std::panic::catch_unwind(|| lake.check_invariants("t.gone")).unwrap_err();
-    let message = failed.downcast_ref::<String>().unwrap();
-    assert!(message.contains("I2: snapshot") && message.contains(path), "{message}");
+    let path = lake_file(&lake, "t.gone");
+    std::fs::remove_file(&path).unwrap();
+    assert_violated(&lake, "t.gone", &[], &format!("needs file://{path}, which does not exist"));
 }
 
 #[test]
@@ -65,4 +62,37 @@ fn two_readers_see_one_digest_in_azurite() {
     lake.check_invariants("t.a");
     let inspected = lake.inspect("t.a", &[]);
     assert_eq!(inspected["location"].as_str(), Some(format!("{warehouse}/t/a").as_str()));
+}
+
+#[test]
+fn a_false_claim_of_order_or_uniqueness_is_a_violation() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = Lake::local(folder.path());
+    // 3 airports an hour: in time order, so not in the order of origin.
+    let options = ["--source", "weather", "--limit", "30", "--appends", "1", "--arrival", "sorted"];
+    lake.make_table("t.claims", &options);
+    let fields = |claims: &[&str]| {
+        let mut args = vec!["--claim"];
+        args.extend(claims);
+        Python::tools().run("claim.py", &[&[lake_file(&lake, "t.claims").as_str()], args.as_slice()].concat());
+    };
+    fields(&["firn.order=2 asc nulls-first", "timelake.unique=true"]);
+    assert_eq!(lake.check_invariants_with("t.claims", &["--dedup", "origin,time_hour"])["claims"], json!(2));
+
+    fields(&["firn.order=1 asc nulls-first"]);
+    assert_violated(&lake, "t.claims", &[], "claims firn.order=1 asc nulls-first, but row");
+    fields(&["timelake.unique=true"]);
+    assert_violated(&lake, "t.claims", &["--dedup", "time_hour"], "claims timelake.unique, but 30 rows have 10 keys");
+}
+
+fn lake_file(lake: &Lake, table: &str) -> String {
+    let inspected = lake.inspect(table, &[]);
+    inspected["files"][0]["path"].as_str().unwrap().strip_prefix("file://").unwrap().to_owned()
+}
+
+fn assert_violated(lake: &Lake, table: &str, options: &[&str], expected: &str) {
+    let checked = std::panic::AssertUnwindSafe(|| lake.check_invariants_with(table, options));
+    let failed = std::panic::catch_unwind(checked).unwrap_err();
+    let message = failed.downcast_ref::<String>().unwrap();
+    assert!(message.contains(expected), "{message}");
 }
