@@ -80,7 +80,9 @@ pub fn firn_path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
         let test = std::env::current_exe().expect("the test knows its own path");
-        let profile = test.parent().and_then(Path::parent).expect("a test lies in <target>/<profile>/deps");
+        // A test lies in <target>/<profile>/deps, a program in <target>/<profile>.
+        let folder = test.parent().expect("a program lies in a folder");
+        let profile = if folder.ends_with("deps") { folder.parent().expect("deps lies in a profile") } else { folder };
         let target = profile.parent().expect("a profile lies in the target folder");
         let mut build = Command::new(env!("CARGO"));
         // The whole workspace, so that dependencies have the features that they were built with already.

@@ -18,6 +18,19 @@ pub struct Scene {
     storage: String,
 }
 
+/// A configuration with one dataset, `readings`, of table [`TABLE`]. `storage` is a whole line of YAML or empty.
+pub fn configuration(lake: &Lake, storage: &str, compaction: &str, dataset: &str) -> String {
+    let comma = if dataset.is_empty() { "" } else { ", " };
+    format!(
+        "{storage}catalog: {{ type: sql, uri: \"{}\", name: {}, warehouse: \"{}\" }}\n\
+         compaction: {{ {compaction} }}\n\
+         ingestion:\n  datasets:\n    - {{ name: readings, table: {TABLE}{comma}{dataset} }}\n",
+        lake.catalog_uri(),
+        lake.catalog_name(),
+        lake.warehouse()
+    )
+}
+
 /// The table of a scene.
 pub const TABLE: &str = "iot.readings";
 
@@ -55,16 +68,7 @@ impl Scene {
     /// # Panics
     /// When it cannot be written.
     pub fn configure(&self, compaction: &str, dataset: &str) {
-        let comma = if dataset.is_empty() { "" } else { ", " };
-        let text = format!(
-            "{}catalog: {{ type: sql, uri: \"{}\", name: {}, warehouse: \"{}\" }}\n\
-             compaction: {{ {compaction} }}\n\
-             ingestion:\n  datasets:\n    - {{ name: readings, table: {TABLE}{comma}{dataset} }}\n",
-            self.storage,
-            self.lake.catalog_uri(),
-            self.lake.catalog_name(),
-            self.lake.warehouse()
-        );
+        let text = configuration(&self.lake, &self.storage, compaction, dataset);
         std::fs::write(self.config(), text).expect("the configuration is written");
     }
 

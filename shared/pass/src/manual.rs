@@ -184,7 +184,7 @@ impl Pass<'_> {
     fn start_event(&self, job: &PartitionJob<'_>) -> PartitionStart {
         PartitionStart::new(
             &job.dataset.name,
-            &job.dataset.table.to_string(),
+            job.dataset.table.to_string(),
             &job.partition,
             &self.id,
             &self.id,

@@ -20,9 +20,7 @@ pub(crate) async fn open(config: &Config) -> Result<Services, PassError> {
     let store = table_store(config)?;
     let catalog = match &config.catalog {
         Catalog::Sql(sql) => match &sql.database {
-            Database::Sqlite(path) => {
-                SqlCatalog::open(path, &sql.name, store).await.map_err(pass_error)?
-            }
+            Database::Sqlite(path) => SqlCatalog::open(path, &sql.name, store).await.map_err(pass_error)?,
             Database::Postgres(_) => return Err(not_yet("a PostgreSQL catalog")),
         },
         Catalog::Rest(_) => return Err(not_yet("a REST catalog")),

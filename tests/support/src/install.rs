@@ -56,7 +56,7 @@ pub fn tools_dir() -> PathBuf {
 
 /// Cargo's target directory: the folder above the running test that cargo tagged as its own (this holds for
 /// `CARGO_TARGET_DIR`, `--target-dir` and configured directories alike), else `target` of the workspace.
-fn target_dir() -> PathBuf {
+pub fn target_dir() -> PathBuf {
     let tagged = std::env::current_exe()
         .ok()
         .and_then(|exe| exe.ancestors().skip(1).find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf));

@@ -13,6 +13,6 @@ pub mod lake;
 pub mod python;
 
 pub use azurite::Azurite;
-pub use install::{ToolError, install_once, tools_dir};
+pub use install::{ToolError, install_once, target_dir, tools_dir};
 pub use lake::{Digest, Lake};
 pub use python::{Python, ScriptError};
