@@ -58,12 +58,15 @@ impl Group {
     }
 
     /// Cuts a group that does not fit in two of at least two files each, as even as commit order allows: with
-    /// `keeps_commit_order` only between two commits, so that neither part holds a file older than one of the other that is
-    /// older than one of its own. None when there is no such place.
+    /// `keeps_commit_order` only between two sequence numbers, never among files of number 0, so that no file of one part
+    /// lies between files of the other. None when there is no such place.
     pub fn halves(&self, keeps_commit_order: bool) -> Option<(Group, Group)> {
         let middle = self.files.len() / 2;
         let cut = (2..self.files.len().saturating_sub(1))
-            .filter(|&at| !keeps_commit_order || commit_of(&self.files[at - 1]) != commit_of(&self.files[at]))
+            .filter(|&at| {
+                let [before, after] = [at - 1, at].map(|at| self.files[at].data_sequence_number);
+                !keeps_commit_order || before < after
+            })
             .min_by_key(|at| at.abs_diff(middle))?;
         let (first, second) = self.files.split_at(cut);
         Some((Group { files: first.to_vec() }, Group { files: second.to_vec() }))
@@ -129,7 +132,7 @@ mod tests {
             partition: Arc::new(PartitionKey::unpartitioned(0)),
             data_sequence_number: *number,
             added_snapshot_id: None,
-            added_position: None,
+            added_position: Some(at as u64),
             size: 1,
             rows: 1,
             format: FileFormat::Parquet,
@@ -149,6 +152,9 @@ mod tests {
         assert_eq!(lengths(&[1, 1, 1, 1, 2, 2], false), Some((3, 3)));
         assert_eq!(lengths(&[1, 1, 1, 1, 2, 2], true), Some((4, 2)));
         assert_eq!(lengths(&[1, 1, 1, 1], true), None);
+        // Outputs of number 0 would count as newer than the files of number 0 that are left.
+        assert_eq!(lengths(&[0, 0, 0, 0], true), None);
+        assert_eq!(lengths(&[0, 0, 0, 0, 1, 2], true), Some((4, 2)));
         assert_eq!(lengths(&[1, 2, 3], false), None, "each part needs two files");
         assert_eq!(lengths(&[1, 2, 3, 4], true), Some((2, 2)));
         assert_eq!(lengths(&[1, 2, 2, 2, 2, 3], true), None, "the only places would leave a part of one file");

@@ -190,6 +190,10 @@ proptest! {
     ) {
         for group in groups_of(decide(&files, &order.row_order(), &settings, rule)) {
             prop_assert_eq!(breaks_commit_order(&files, &group), None);
+            for half in group.halves(true).into_iter().flat_map(<[Group; 2]>::from) {
+                prop_assert!(half.files().len() > 1, "{half}");
+                prop_assert_eq!(breaks_commit_order(&files, &half), None);
+            }
         }
     }
 
