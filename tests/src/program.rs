@@ -72,27 +72,31 @@ impl Run {
     }
 }
 
-/// Path of the program, built if needed with the profile of the running test.
+/// Path of the program: the one beside a program that asks, or the one that `cargo test` makes for a test that asks, made fresh.
 ///
 /// # Panics
 /// When it cannot be built.
 pub fn firn_path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
-        let test = std::env::current_exe().expect("the test knows its own path");
+        let asking = std::env::current_exe().expect("a program knows its own path");
+        let folder = asking.parent().expect("a program lies in a folder");
         // A test lies in <target>/<profile>/deps, a program in <target>/<profile>.
-        let folder = test.parent().expect("a program lies in a folder");
-        let profile = if folder.ends_with("deps") { folder.parent().expect("deps lies in a profile") } else { folder };
+        if !folder.ends_with("deps") {
+            return folder.join("firn");
+        }
+        let profile = folder.parent().expect("deps lies in a profile");
         let target = profile.parent().expect("a profile lies in the target folder");
         let mut build = Command::new(env!("CARGO"));
-        // The whole workspace, so that dependencies have the features that they were built with already.
-        build.args(["build", "--quiet", "--workspace", "--bins", "--manifest-path"]);
+        // A test of the package `firn` makes cargo build the program. `cargo build` would do so too, but with other features of
+        // the dependencies, so that all of them would be built twice.
+        build.args(["test", "--quiet", "--workspace", "--no-run", "--test", "command_line", "--manifest-path"]);
         build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml")).arg("--target-dir").arg(target);
         if profile.ends_with("release") {
             build.arg("--release");
         }
         let status = build.status().expect("cargo runs");
-        assert!(status.success(), "cargo build failed");
+        assert!(status.success(), "the program cannot be built");
         profile.join("firn")
     })
 }
