@@ -72,32 +72,21 @@ impl Run {
     }
 }
 
-/// Path of the program: the one beside a program that asks, or the one that `cargo test` makes for a test that asks, made fresh.
+/// Path of the program: the one beside the program that asks, or the one that `cargo test --workspace` builds, because a test of the package
+/// `firn` needs it. (A cargo started by a test would see variables that make it build half of the dependencies again.)
 ///
 /// # Panics
-/// When it cannot be built.
+/// When it is not there.
 pub fn firn_path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
         let asking = std::env::current_exe().expect("a program knows its own path");
         let folder = asking.parent().expect("a program lies in a folder");
         // A test lies in <target>/<profile>/deps, a program in <target>/<profile>.
-        if !folder.ends_with("deps") {
-            return folder.join("firn");
-        }
-        let profile = folder.parent().expect("deps lies in a profile");
-        let target = profile.parent().expect("a profile lies in the target folder");
-        let mut build = Command::new(env!("CARGO"));
-        // A test of the package `firn` makes cargo build the program. `cargo build` would do so too, but with other features of
-        // the dependencies, so that all of them would be built twice.
-        build.args(["test", "--quiet", "--workspace", "--no-run", "--test", "command_line", "--manifest-path"]);
-        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml")).arg("--target-dir").arg(target);
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        let status = build.status().expect("cargo runs");
-        assert!(status.success(), "the program cannot be built");
-        profile.join("firn")
+        let profile = if folder.ends_with("deps") { folder.parent().expect("deps lies in a profile") } else { folder };
+        let program = profile.join("firn");
+        assert!(program.is_file(), "no {}: run the tests with cargo test --workspace", program.display());
+        program
     })
 }
 

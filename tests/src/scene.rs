@@ -77,8 +77,9 @@ impl Scene {
         self.folder.path().join("firn.yaml")
     }
 
-    /// `firn --format json compact --config … <flags>`, not started yet.
+    /// `firn --format json compact --config … <flags>`, not started yet. Without flags it is `--dataset readings`: a run by hand needs one.
     pub fn compact_command(&self, flags: &[&str]) -> Command {
+        let flags = if flags.is_empty() { &["--dataset", "readings"] } else { flags };
         let mut command = firn();
         command.current_dir(self.folder.path()).env("TMPDIR", self.folder.path());
         command.args(["--format", "json", "compact", "--config"]).arg(self.config()).args(flags);

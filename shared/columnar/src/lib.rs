@@ -26,6 +26,7 @@
 mod adapt;
 pub mod admit;
 pub mod blob;
+mod claimed_range;
 pub mod claims;
 mod contain;
 pub mod cost;
@@ -53,6 +54,7 @@ mod thrift;
 pub mod writer;
 
 pub use blob::BlobRange;
+pub use claimed_range::claimed_key_range;
 pub use claims::FileClaims;
 pub use cost::ColumnCost;
 pub use cursor::ColumnCursor;

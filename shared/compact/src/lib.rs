@@ -4,18 +4,21 @@
 //! - [`group`]: one group of files: open, merge, read again, commit;
 //! - [`naming`]: what an output is called, and what makes two merges the same;
 //! - [`upload`]: outputs stream to the store while they are encoded;
+//! - [`ranges`]: key ranges that footers prove, for the rule full;
 //! - [`settings`]: the dataset's keys and the table's properties, as the merge wants them;
 //! - [`services`]: what a run works with.
 
 pub mod group;
 pub mod naming;
 pub mod partition;
+pub mod ranges;
 pub mod report;
 pub mod services;
 pub mod settings;
 pub mod upload;
 
 pub use partition::{PartitionJob, plan_facts, run_partition};
+pub use ranges::prove_key_ranges;
 pub use report::{GroupReport, PartitionReport};
 pub use services::Services;
 pub use settings::{JobSettings, plan_settings};

@@ -12,6 +12,7 @@ use firn_plan::{Group, PartitionDecision, PartitionFiles, TableRules, plan_parti
 use firn_table::{LoadedTable, OrderColumns, PartitionFacts, TableError, TableIdent, partition_facts, row_order};
 
 use crate::group::{GroupEnd, GroupJob, run_group};
+use crate::ranges::prove_key_ranges;
 use crate::report::PartitionReport;
 use crate::services::Services;
 use crate::settings::{JobSettings, plan_settings};
@@ -142,11 +143,12 @@ async fn prepare(services: &Services, job: &PartitionJob<'_>) -> Result<Prepared
         .map_err(|error| (Outcome::Failed, error.to_string()))?;
     let wanted: HashSet<PartitionKey> = [PartitionKey::clone(&job.partition)].into();
     let mut found = partition_facts(&table, &job.dataset.branch, &wanted, &order).await.map_err(table_outcome)?;
-    let facts = found.remove(&*job.partition).unwrap_or_else(|| PartitionFacts {
+    let mut facts = found.remove(&*job.partition).unwrap_or_else(|| PartitionFacts {
         key: job.partition.clone(),
         files: Vec::new(),
         deletes: Vec::new(),
     });
+    prove_key_ranges(&table, &order, &mut facts, job.rule).await;
     let settings = JobSettings::new(&job.dataset.compaction, &table).map_err(|error| (Outcome::Failed, error))?;
     Ok(Prepared { table, order, facts, settings })
 }

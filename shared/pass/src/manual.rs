@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use firn_compact::{PartitionJob, PartitionReport, Services, plan_facts, run_partition};
+use firn_compact::{PartitionJob, PartitionReport, Services, plan_facts, prove_key_ranges, run_partition};
 use firn_config::{Config, Dataset};
 use firn_model::{LeftReason, PartitionKey, RowOrder, Rule};
 use firn_plan::PartitionDecision;
@@ -121,8 +121,9 @@ impl Pass<'_> {
             if self.services.stop.is_set() {
                 return Ok(());
             }
-            let Some(found) = facts.remove(&*stats.key) else { continue };
+            let Some(mut found) = facts.remove(&*stats.key) else { continue };
             let job = PartitionJob { dataset, partition: stats.key.clone(), rule: self.rule, pass: self.id.clone() };
+            prove_key_ranges(table, order, &mut found, self.rule).await;
             let decision = plan_facts(table, order, &found, &job);
             if !self.request.dry_run
                 && let PartitionDecision::Left(reason) = &decision

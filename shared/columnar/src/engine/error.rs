@@ -26,8 +26,8 @@ impl fmt::Display for Space {
 
 /// Why a merge gave no result. Whatever the variant, no output of the attempt may be used.
 ///
-/// - [`Unsorted`](Self::Unsorted): sort those inputs, start again ([`merge_group`](super::merge_group) does both);
-/// - [`OverBudget`](Self::OverBudget): merge fewer inputs at once ([`merge_group`](super::merge_group) does, in levels), or leave the
+/// - [`Unsorted`](Self::Unsorted): sort those inputs, start again ([`merge_group`](crate::merge_group) does both);
+/// - [`OverBudget`](Self::OverBudget): merge fewer inputs at once ([`merge_group`](crate::merge_group) does, in levels), or leave the
 ///   partition with the figure;
 /// - [`NeedsSpill`](Self::NeedsSpill): make smaller groups, or leave the partition with the figure;
 /// - [`RowCount`](Self::RowCount): an input is not what the table's metadata says: leave the partition, report it;

@@ -2,7 +2,7 @@
 //!
 //! [`merge`] moves the rows of sorted inputs into outputs: [`keys`] reads the key columns and gets windows of runs from `firn-merge`,
 //! [`columns`] moves the columns of a window one by one, [`ledger`] proves that what came in is what went out, [`output`] closes
-//! files at window borders. [`merge_group`] does what a whole group needs: it sorts inputs that are not, and merges in levels what does
+//! files at window borders. [`merge_group`](crate::merge_group) does what a whole group needs: it sorts inputs that are not, and merges in levels what does
 //! not fit at once.
 
 mod columns;

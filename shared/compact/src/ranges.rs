@@ -1,0 +1,48 @@
+//! Key ranges of files from their footers: metadata proves bounds of single columns only, and two files that share a series overlap by them.
+
+use std::sync::Arc;
+
+use firn_columnar::{BlobRange, InputFile, MergeError, claimed_key_range};
+use firn_model::{FileFacts, RowOrder, Rule};
+use firn_table::{LoadedTable, PartitionFacts};
+use tokio::runtime::Handle;
+
+/// More files than this are no sorted run of a merge; their footers are not worth the requests.
+const FILES_AT_MOST: usize = 1000;
+
+/// Fills in the key ranges that footers prove, for the rule that asks whether a partition is one sorted run. A footer that cannot be
+/// read proves nothing; the merge will say what is wrong with the file.
+pub async fn prove_key_ranges(table: &LoadedTable, order: &RowOrder, facts: &mut PartitionFacts, rule: Rule) {
+    let worth_it = rule == Rule::Full && !order.is_unordered() && (2..=FILES_AT_MOST).contains(&facts.files.len());
+    if !worth_it {
+        return;
+    }
+    let (table, order, handle) = (table.clone(), order.clone(), Handle::current());
+    let mut files = std::mem::take(&mut facts.files);
+    let kept = files.clone();
+    // Reading blocks: it must not hold a thread of the runtime that serves the reads.
+    let proved = tokio::task::spawn_blocking(move || {
+        for file in &mut files {
+            match range_of(&table, &order, &handle, file) {
+                Ok(range) => file.key_range = range,
+                Err(error) => tracing::warn!(file = file.path, %error, "key range not known"),
+            }
+        }
+        files
+    });
+    facts.files = proved.await.unwrap_or(kept);
+}
+
+fn range_of(
+    table: &LoadedTable,
+    order: &RowOrder,
+    handle: &Handle,
+    file: &FileFacts,
+) -> Result<Option<firn_model::KeyRange>, MergeError> {
+    let usage = |error: firn_table::TableError| firn_columnar::ColumnarError::Usage { detail: error.to_string() };
+    let schema = table.arrow_schema().map_err(usage)?;
+    let id = table.blob_id(&file.path).map_err(usage)?;
+    let range = BlobRange::new(table.blobs().clone(), id, file.path.as_str(), file.size, handle.clone());
+    let input = InputFile::open(Arc::new(range), &schema, None)?;
+    claimed_key_range(&input, &schema, order)
+}
