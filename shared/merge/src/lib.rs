@@ -8,7 +8,7 @@
 //! - [`order`]: the one place of the total order: encoding, comparer, galloping search, composite key bytes;
 //! - [`ties`]: what decides between rows of equal keys: data sequence number, source, row position;
 //! - [`check`]: whether the rows of one input are in order, batch by batch;
-//! - [`machine`]: the merge itself; [`concat`]: its counterpart for tables without a row order;
+//! - [`machine`]: the merge itself; [`concat`](mod@concat): its counterpart for tables without a row order;
 //! - [`window`]: what both hand out.
 //!
 //! This crate knows no file format, no thread and no runtime: files have rows, runs have row numbers.
