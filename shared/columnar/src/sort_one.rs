@@ -83,12 +83,7 @@ impl SortDemand {
 /// [`MergeError::NeedsSpill`] when memory or disk do not suffice, before anything is written where the footer shows it.
 pub(crate) fn sort_one(task: &Task<'_>, input: &MergeInput, temp: &TempSpace) -> Result<MergeInput, MergeError> {
     let demand = demand(task, input)?;
-    let spill = |needed_bytes, budget_bytes, space| MergeError::NeedsSpill {
-        what: format!("sorting `{}`", input.file.name()),
-        needed_bytes,
-        budget_bytes,
-        space,
-    };
+    let spill = |needed_bytes, budget_bytes, space| needs_spill(input, needed_bytes, budget_bytes, space);
     let group_rows =
         demand.group_rows(task.memory_bytes).map_err(|needed| spill(needed, task.memory_bytes, Space::Memory))?;
     if u32::try_from(demand.rows).is_err() {
@@ -97,6 +92,20 @@ pub(crate) fn sort_one(task: &Task<'_>, input: &MergeInput, temp: &TempSpace) ->
     if demand.disk_bytes() > temp.free_bytes() {
         return Err(spill(temp.used_bytes() + demand.disk_bytes(), temp.budget_bytes(), Space::Disk));
     }
+    // What is left of the budget for the values of one column in order.
+    let value_bytes = (task.memory_bytes - demand.fixed_bytes - demand.rows * ROW_BYTES) * 4 / 5;
+    sort_into(task, input, temp, group_rows, value_bytes)
+}
+
+/// Sorts `input` into row groups of `group_rows` rows, or fewer where the values of a column take more than `value_bytes`.
+fn sort_into(
+    task: &Task<'_>,
+    input: &MergeInput,
+    temp: &TempSpace,
+    group_rows: usize,
+    value_bytes: u64,
+) -> Result<MergeInput, MergeError> {
+    let spill = |needed_bytes, budget_bytes, space| needs_spill(input, needed_bytes, budget_bytes, space);
     let order = sorted_rows(task, input)?;
     let writer = temp.create_file("sorted")?;
     let file = writer.file();
@@ -106,11 +115,9 @@ pub(crate) fn sort_one(task: &Task<'_>, input: &MergeInput, temp: &TempSpace) ->
         hasher: RowHasher::new(task.schema)?,
         states: vec![0; order.len()],
         hashed: vec![false; task.schema.fields().len()],
-        // What is left of the budget for the values of one column in order.
-        value_bytes: (task.memory_bytes - demand.fixed_bytes - demand.rows * ROW_BYTES) * 4 / 5,
+        value_bytes,
     };
-    let written = sort.write(&order, group_rows, writer);
-    match written {
+    match sort.write(&order, group_rows, writer) {
         Ok(()) => {}
         Err(SortFailure::TooLarge(needed)) => return Err(spill(needed, task.memory_bytes, Space::Memory)),
         Err(SortFailure::Merge(error)) => {
@@ -128,6 +135,10 @@ pub(crate) fn sort_one(task: &Task<'_>, input: &MergeInput, temp: &TempSpace) ->
         expected_sum: Some(row_sum),
         temp: Some(file),
     })
+}
+
+fn needs_spill(input: &MergeInput, needed_bytes: u64, budget_bytes: u64, space: Space) -> MergeError {
+    MergeError::NeedsSpill { what: format!("sorting `{}`", input.file.name()), needed_bytes, budget_bytes, space }
 }
 
 /// The budget of the temporary disk used up (not: the disk itself full) is a matter of smaller groups.
@@ -310,9 +321,9 @@ impl Sort<'_> {
             }
             next = until;
             if values.bytes + encoded_bytes > self.value_bytes {
-                let used = self.task.memory_bytes - self.value_bytes;
-                let missing = values.bytes * rows.len() as u64 / next.max(1) as u64;
-                too_large = Some(used + encoded_bytes + missing);
+                // What is allowed plus what goes beyond it, with the rows still to come like those so far.
+                let all = values.bytes * rows.len() as u64 / next.max(1) as u64 + encoded_bytes;
+                too_large = Some(self.task.memory_bytes + all.saturating_sub(self.value_bytes));
                 values = Values::default();
                 // A column that is being hashed is read to its end, so that no row is hashed twice when it is read again.
                 if !hash {
@@ -389,3 +400,7 @@ impl Values {
         interleave(&arrays, &indices).map_err(|error| ColumnarError::Usage { detail: error.to_string() })
     }
 }
+
+#[cfg(test)]
+#[path = "sort_one_tests.rs"]
+mod tests;

@@ -17,7 +17,7 @@ mod request;
 mod source;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use arrow_schema::SchemaRef;
 use firn_model::RowOrder;
