@@ -7,6 +7,10 @@
 pub const BASE_BYTES: u64 = 16 << 20;
 /// A run of the window's list, and what it may take while the list grows.
 const RUN_BYTES: u64 = 16 * 2;
+/// Output rows of a window for each run that it may have: a window ends early where inputs alternate row by row.
+const ROWS_PER_RUN: u64 = 4;
+/// Runs that any window may have.
+const LEAST_RUNS: u64 = 32_768;
 /// Hash state of a row of the proof.
 const STATE_BYTES: u64 = 8;
 /// Rows consumed for a window, in output rows: more are consumed only where most rows are duplicates.
@@ -18,6 +22,11 @@ const ENCODED_SLACK: u64 = 1 << 20;
 /// Reading lean: bytes of a batch and of read-ahead.
 pub(crate) const LEAN_READ_BYTES: usize = 128 << 10;
 pub(crate) const LEAN_AHEAD_BYTES: usize = 64 << 10;
+
+/// Runs that a window of `rows` rows may have.
+pub(crate) fn window_runs(rows: u64) -> u64 {
+    (rows / ROWS_PER_RUN).max(LEAST_RUNS)
+}
 
 /// What one column of one input takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -226,7 +235,7 @@ fn layout(job: &JobDemand, all: &Totals, layout: Layout) -> Admission {
     let gather = threads * 2 * job.chunk_bytes;
     let encoded_bytes = layout.rows * job.encoded_row_bytes.max(1) * 3 / 2 + ENCODED_SLACK;
     let encoders = threads * job.encoder_bytes + encoded_bytes;
-    let runs = if job.ordered { layout.rows * RUN_BYTES } else { 0 };
+    let runs = if job.ordered { window_runs(layout.rows) * RUN_BYTES } else { 0 };
     let proof = layout.rows * (1 + CONSUMED_PER_ROW) * STATE_BYTES;
     let needed_bytes =
         BASE_BYTES + job.upload_bytes + all.footers + readers + keys + opening + gather + encoders + runs + proof;

@@ -10,6 +10,8 @@ use crate::limits::BatchLimit;
 const PAGE_BYTES: u64 = 1024 * 1024;
 /// Dictionary size that writers aim at: 2 MB in PyIceberg's files, doubles too.
 const DICTIONARY_BYTES: u64 = 2 * 1024 * 1024;
+/// A text in a dictionary of unknown lengths, with its offset.
+const DICTIONARY_TEXT_BYTES: u64 = 28;
 /// What a zstd decompressor holds.
 const ZSTD_CONTEXT: u64 = 200 * 1024;
 
@@ -19,6 +21,9 @@ pub struct ColumnCost {
     /// Memory of an open cursor in bytes: read-ahead, a page compressed and decoded, dictionary, one batch. An upper
     /// estimate for files of ordinary writers; 0 for a column that the file does not have.
     pub open_bytes: u64,
+    /// Of them what stays between two reads. The rest is taken for a moment, while a dictionary or a page is decoded: of many
+    /// open cursors only those that are read from at the same time take it.
+    pub held_bytes: u64,
     /// Mean bytes of a decoded row, an estimate for dictionary-encoded text.
     pub bytes_per_row_decoded: u64,
     /// Bytes of all chunks as they stand in the file.
@@ -30,18 +35,20 @@ pub struct ColumnCost {
 /// The cost of reading these leaf columns together.
 pub(crate) fn column_cost(groups: &[RowGroupMetaData], leaves: &[usize], limit: &BatchLimit) -> ColumnCost {
     let mut cost = ColumnCost::default();
-    let (mut fixed, mut rows, mut decoded) = (0_u64, 0_u64, 0_u64);
+    let (mut fixed, mut held, mut rows, mut decoded) = (0_u64, 0_u64, 0_u64, 0_u64);
     for group in groups {
         let group_rows = group.num_rows() as u64;
-        let mut group_fixed = 0;
+        let (mut group_fixed, mut group_held) = (0, 0);
         let mut group_decoded = 0;
         for chunk in leaves.iter().filter_map(|leaf| group.columns().get(*leaf)) {
             cost.compressed += chunk.compressed_size() as u64;
             cost.uncompressed += chunk.uncompressed_size() as u64;
             group_fixed += open_chunk(chunk, limit);
-            group_decoded += value_bytes(chunk).saturating_mul(chunk.num_values() as u64);
+            group_held += held_chunk(chunk, limit);
+            group_decoded += decoded_value_bytes(chunk).saturating_mul(chunk.num_values() as u64);
         }
         fixed = fixed.max(group_fixed);
+        held = held.max(group_held);
         rows += group_rows;
         decoded = decoded.saturating_add(group_decoded);
     }
@@ -49,6 +56,7 @@ pub(crate) fn column_cost(groups: &[RowGroupMetaData], leaves: &[usize], limit: 
     let batch_rows = limit.rows_for(cost.bytes_per_row_decoded) as u64;
     let batch = batch_rows.min(rows).saturating_mul(cost.bytes_per_row_decoded);
     cost.open_bytes = fixed.saturating_add(batch);
+    cost.held_bytes = held.saturating_add(batch);
     cost
 }
 
@@ -63,6 +71,16 @@ fn open_chunk(chunk: &ColumnChunkMetaData, limit: &BatchLimit) -> u64 {
     let context = if matches!(chunk.compression(), Compression::ZSTD(_)) { ZSTD_CONTEXT } else { 0 };
     // Decompressing and decoding each hold source and result for a moment; the dictionary comes before the first page.
     ahead + raw + context + (dictionary + 2 * page).max(3 * dictionary)
+}
+
+/// What an open chunk holds between two reads, without its batch: read-ahead, decompressor, the page in work and the dictionary. The
+/// last two are parts of one chunk; a decoded dictionary of texts has an offset an entry besides.
+fn held_chunk(chunk: &ColumnChunkMetaData, limit: &BatchLimit) -> u64 {
+    let (compressed, uncompressed) = (chunk.compressed_size() as u64, chunk.uncompressed_size() as u64);
+    let context = if matches!(chunk.compression(), Compression::ZSTD(_)) { ZSTD_CONTEXT } else { 0 };
+    let dictionary = if has_dictionary(chunk) { uncompressed.min(DICTIONARY_BYTES) } else { 0 };
+    let page = uncompressed.min(PAGE_BYTES);
+    compressed.min(limit.read_ahead as u64) + context + (dictionary + page).min(uncompressed + uncompressed / 2)
 }
 
 fn has_dictionary(chunk: &ColumnChunkMetaData) -> bool {
@@ -86,6 +104,14 @@ pub(crate) fn value_bytes(chunk: &ColumnChunkMetaData) -> u64 {
     let payload = if descriptor.type_precision() > 0 { payload.max(16) } else { payload };
     let levels = 2 * u64::from(descriptor.max_rep_level() > 0) + 2 * u64::from(descriptor.max_def_level() > 1);
     payload + levels
+}
+
+/// As [`value_bytes`], but no text of a dictionary is taken to be shorter than most names are: encoded it counts as its index only.
+fn decoded_value_bytes(chunk: &ColumnChunkMetaData) -> u64 {
+    let guess = chunk.column_type() == PhysicalType::BYTE_ARRAY
+        && has_dictionary(chunk)
+        && chunk.unencoded_byte_array_data_bytes().is_none();
+    if guess { value_bytes(chunk).max(DICTIONARY_TEXT_BYTES) } else { value_bytes(chunk) }
 }
 
 /// Bytes of the texts of a chunk: from its size statistics, else what they take encoded.

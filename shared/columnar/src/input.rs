@@ -116,7 +116,7 @@ impl InputFile {
             ColumnPlan::Missing(data_type) => {
                 let row = null_bytes(data_type);
                 let open_bytes = (batch.rows_for(row) as u64).min(self.rows()) * row;
-                ColumnCost { open_bytes, bytes_per_row_decoded: row, ..ColumnCost::default() }
+                ColumnCost { open_bytes, held_bytes: open_bytes, bytes_per_row_decoded: row, ..ColumnCost::default() }
             }
         })
     }

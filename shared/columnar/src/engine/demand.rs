@@ -56,12 +56,14 @@ pub(crate) fn input_demands(task: &Task<'_>) -> Result<Vec<InputDemand>, MergeEr
 
 fn input_demand(task: &Task<'_>, input: &MergeInput, keys: &[usize]) -> Result<InputDemand, ColumnarError> {
     let ordinary = BatchLimit { rows: task.limits.read_rows, bytes: task.limits.read_bytes, read_ahead: AHEAD_BYTES };
-    let lean = lean(ordinary);
-    let cost = |column: usize| -> Result<OpenCost, ColumnarError> {
-        let (open, lean) = (input.file.column_cost(column, &ordinary)?, input.file.column_cost(column, &lean)?);
-        Ok(OpenCost { open: open.open_bytes, lean: lean.open_bytes, opening: 0 })
+    let cost = |column: usize, rows: usize| -> Result<OpenCost, ColumnarError> {
+        let open = input.file.column_cost(column, &BatchLimit { rows, ..ordinary })?;
+        let lean = input.file.column_cost(column, &BatchLimit { rows, ..lean(ordinary) })?;
+        let opening = open.open_bytes.saturating_sub(open.held_bytes);
+        Ok(OpenCost { open: open.held_bytes, lean: lean.held_bytes, opening })
     };
-    let mut columns = (0..task.schema.fields().len()).map(cost).collect::<Result<Vec<_>, _>>()?;
+    let columns = (0..task.schema.fields().len()).map(|column| cost(column, ordinary.rows));
+    let mut columns = columns.collect::<Result<Vec<_>, _>>()?;
     let hidden_open = OpenCost { open: HIDDEN_OPEN_BYTES, lean: HIDDEN_OPEN_BYTES, opening: 0 };
     if task.hidden {
         columns.extend([hidden_open; 3]);
@@ -75,8 +77,10 @@ fn input_demand(task: &Task<'_>, input: &MergeInput, keys: &[usize]) -> Result<I
     let mut key_cost =
         OpenCost { open: HIDDEN_OPEN_BYTES * hidden_keys, lean: HIDDEN_OPEN_BYTES * hidden_keys, opening: 0 };
     for key in keys {
-        key_cost.open += columns[*key].open;
-        key_cost.lean += columns[*key].lean;
+        let open = cost(*key, task.limits.key_rows)?;
+        key_cost.open += open.open;
+        key_cost.lean += open.lean;
+        key_cost.opening = key_cost.opening.max(open.opening);
         // Once as values and once encoded.
         key_row_bytes += 2 * input.file.column_cost(*key, &ordinary)?.bytes_per_row_decoded;
     }

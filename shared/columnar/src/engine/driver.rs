@@ -17,7 +17,7 @@ use super::ledger::{Ledger, WindowStates};
 use super::output::Outputs;
 use super::request::{Hidden, MergeInput, MergeReport, OutputFactory, POSITION_COLUMN, SEQUENCE_COLUMN, SOURCE_COLUMN};
 use super::source::ColumnSource;
-use crate::admit::{Admission, CONSUMED_PER_ROW, admit};
+use crate::admit::{Admission, CONSUMED_PER_ROW, admit, window_runs};
 use crate::error::ColumnarError;
 use crate::limits::BatchLimit;
 use crate::proof::RowHasher;
@@ -148,7 +148,11 @@ impl Job<'_, '_> {
             None => u64::MAX,
         };
         let rows = self.admission.window_rows.min(by_bytes).min(self.largest_window).max(1);
-        WindowLimit { consumed: rows.saturating_mul(CONSUMED_PER_ROW), ..WindowLimit::rows(rows) }
+        WindowLimit {
+            rows,
+            consumed: rows.saturating_mul(CONSUMED_PER_ROW),
+            runs: usize::try_from(window_runs(rows)).unwrap_or(usize::MAX),
+        }
     }
 
     /// Moves a window, in halves where its rows turn out to be larger than those before.

@@ -45,6 +45,9 @@ pub(crate) fn key_order(order: &RowOrder, schema: &SchemaRef) -> Result<(KeyOrde
     Ok((KeyOrder::new(order, &fields)?, columns))
 }
 
+/// Batches of keys are not made smaller than this.
+const LEAST_KEY_BATCH_BYTES: usize = 32 << 10;
+
 /// How keys are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyReading {
@@ -180,15 +183,20 @@ pub(crate) struct KeyReader {
 impl KeyReader {
     pub(crate) fn open(input: &MergeInput, columns: &[usize], reading: KeyReading) -> Result<KeyReader, ColumnarError> {
         let hidden = |name: &str, wanted: bool| -> Result<Option<Aligned>, ColumnarError> {
-            if wanted {
-                input.file.cursor_by_name(name, reading.limit).map(|cursor| Some(Aligned::new(cursor)))
-            } else {
-                Ok(None)
+            if !wanted {
+                return Ok(None);
             }
+            Ok(Some(Aligned::new(input.file.cursor_by_name(name, reading.limit)?)))
         };
-        let columns = columns.iter().map(|column| input.file.cursor(*column, reading.limit).map(Aligned::new));
+        let open = |column: &usize| -> Result<Aligned, ColumnarError> {
+            // Texts may be longer than the footer shows: then fewer of them are read at once, so that what was admitted is kept to.
+            let row_bytes = input.file.column_cost(*column, &reading.limit)?.bytes_per_row_decoded as usize;
+            let bytes = reading.limit.rows.saturating_mul(row_bytes).max(LEAST_KEY_BATCH_BYTES);
+            let limit = BatchLimit { bytes: bytes.min(reading.limit.bytes), ..reading.limit };
+            Ok(Aligned::new(input.file.cursor(*column, limit)?))
+        };
         Ok(KeyReader {
-            columns: columns.collect::<Result<_, _>>()?,
+            columns: columns.iter().map(open).collect::<Result<_, _>>()?,
             sequence: hidden(SEQUENCE_COLUMN, input.hidden == Hidden::All)?,
             source: hidden(SOURCE_COLUMN, input.hidden == Hidden::All)?,
             position: hidden(POSITION_COLUMN, input.hidden != Hidden::None)?,
