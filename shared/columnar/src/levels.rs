@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::admit::balanced;
 use crate::engine::{
     Hidden, MergeError, MergeInput, MergeReport, MergeRequest, OutputFactory, OutputSink, Space, Task, admission,
-    check_counts, compressed_bytes, run,
+    check_inputs, compressed_bytes, run,
 };
 use crate::error::ColumnarError;
 use crate::input::InputFile;
@@ -42,7 +42,7 @@ pub fn merge_group(
     outputs: &mut dyn OutputFactory,
 ) -> Result<GroupReport, MergeError> {
     let mut inputs = std::mem::take(&mut request.inputs);
-    check_counts(&inputs)?;
+    check_inputs(&inputs)?;
     inputs.retain(|input| input.expected_rows > 0);
     let group = Group { request: &request, temp };
     let mut totals = Totals::default();

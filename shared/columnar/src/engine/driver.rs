@@ -24,7 +24,7 @@ use crate::proof::RowHasher;
 
 /// Runs one merge.
 pub(crate) fn run(task: &Task<'_>, outputs: &mut dyn OutputFactory) -> Result<MergeReport, MergeError> {
-    check_counts(task.inputs)?;
+    check_inputs(task.inputs)?;
     let admission = admission(task)?;
     let limit = BatchLimit {
         rows: task.limits.read_rows.max(1),
@@ -51,16 +51,23 @@ pub(crate) fn run(task: &Task<'_>, outputs: &mut dyn OutputFactory) -> Result<Me
     job.finish()
 }
 
-/// Footers must agree with the table's metadata before anything is read.
-pub(crate) fn check_counts(inputs: &[MergeInput]) -> Result<(), MergeError> {
-    match inputs.iter().find(|input| input.file.rows() != input.expected_rows) {
-        Some(input) => Err(MergeError::RowCount {
+/// Footers must agree with the table's metadata before anything is read, and files must be told apart: ties are decided by their places.
+pub(crate) fn check_inputs(inputs: &[MergeInput]) -> Result<(), MergeError> {
+    if let Some(input) = inputs.iter().find(|input| input.file.rows() != input.expected_rows) {
+        return Err(MergeError::RowCount {
             file: input.file.name().to_owned(),
             expected: input.expected_rows,
             found: input.file.rows(),
-        }),
-        None => Ok(()),
+        });
     }
+    let mut places = HashMap::new();
+    for input in inputs.iter().filter(|input| input.hidden != Hidden::All) {
+        if let Some(other) = places.insert((input.sequence_number, input.source), input.file.name()) {
+            let detail = format!("`{other}` and `{}` have the same place in commit order", input.file.name());
+            return Err(ColumnarError::Usage { detail }.into());
+        }
+    }
+    Ok(())
 }
 
 /// Lays the task out in memory.

@@ -23,7 +23,7 @@ use arrow_schema::SchemaRef;
 use firn_model::RowOrder;
 
 pub(crate) use demand::{compressed_bytes, lean};
-pub(crate) use driver::{admission, check_counts, run};
+pub(crate) use driver::{admission, check_inputs, run};
 pub use error::{MergeError, Space};
 pub(crate) use keys::{KeyReader, KeyReading, key_order};
 pub use request::{

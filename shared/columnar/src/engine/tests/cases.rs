@@ -85,6 +85,14 @@ fn a_file_of_other_rows_than_the_metadata_says_is_refused() {
 }
 
 #[test]
+fn two_files_of_one_place_in_commit_order_are_refused() {
+    let mut request = alternating(2).request();
+    (request.inputs[1].sequence_number, request.inputs[1].source) = (0, 0);
+    let error = merge(&request, &mut MemoryOutputs::default()).unwrap_err();
+    assert!(error.to_string().contains("`file-0` and `file-1` have the same place"), "{error}");
+}
+
+#[test]
 fn an_input_that_is_not_what_was_written_is_refused() {
     let case = alternating(2);
     let mut request = case.request();
