@@ -11,6 +11,7 @@
 //! - [`io`]: a blob store as the iceberg crate's file I/O;
 //! - [`ident`], [`error`]: names and what can go wrong.
 
+mod arrow_types;
 mod calendar;
 pub mod catalog;
 pub mod commit;

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::{Schema as ArrowSchema, SchemaRef as ArrowSchemaRef};
+use arrow_schema::SchemaRef as ArrowSchemaRef;
 use firn_model::BlobId;
 use firn_storage::BlobStore;
 use iceberg::io::FileIO;
 use iceberg::spec::{DEFAULT_SCHEMA_NAME_MAPPING, FormatVersion, NameMapping, SnapshotRef, TableMetadata};
 
+use crate::arrow_types;
 use crate::error::TableError;
 use crate::ident::TableIdent;
 use crate::io::TableStore;
@@ -31,12 +32,12 @@ pub struct LoadedTable {
 
 impl LoadedTable {
     /// The current schema as an Arrow schema; every field, nested ones too, carries its field id under
-    /// `PARQUET:field_id`.
+    /// `PARQUET:field_id`. UUIDs are marked as Arrow's canonical extension type `arrow.uuid`.
     ///
     /// # Errors
     /// [`TableError::Damaged`] when a type has no Arrow form.
     pub fn arrow_schema(&self) -> Result<ArrowSchemaRef, TableError> {
-        let schema: ArrowSchema = iceberg::arrow::schema_to_arrow_schema(self.metadata.current_schema())
+        let schema = arrow_types::arrow_schema(self.metadata.current_schema())
             .map_err(|error| self.damaged(format!("the current schema has no Arrow form: {error}")))?;
         Ok(Arc::new(schema))
     }
