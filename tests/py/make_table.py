@@ -47,6 +47,7 @@ def main():
     parser.add_argument("--upgrade-at", type=int, help="before this append, raise a table of version 1 to 2")
     parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--branch", default="main")
+    parser.add_argument("--per-transaction", type=int, default=1, help="appends that share one commit, a snapshot each")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
 
@@ -60,7 +61,9 @@ def main():
     table = create(catalog, source, args) if args.first == 0 else catalog.load_table(args.table)
     sent = sum(len(indices) for indices in plan[: args.first])
     renamed = {source.rename[1]: source.rename[0]}
-    for number in range(args.first, min(args.last or args.appends, args.appends)):
+    waiting = []
+    last = min(args.last or args.appends, args.appends)
+    for number in range(args.first, last):
         if number == args.upgrade_at:
             with table.transaction() as transaction:
                 transaction.upgrade_table_version(2)
@@ -70,7 +73,11 @@ def main():
         batch = rows.take(plan[number])
         numbers = pa.array(range(sent, sent + batch.num_rows), pa.int64())
         sent += batch.num_rows
-        table.append(conform(batch.append_column("sent", numbers), table.schema(), renamed), branch=args.branch)
+        waiting.append(conform(batch.append_column("sent", numbers), table.schema(), renamed))
+        changes_next = number + 1 in changes or number + 1 == args.upgrade_at
+        if len(waiting) >= args.per_transaction or changes_next or number + 1 == last:
+            append(table, waiting, args.branch)
+            waiting = []
     table = catalog.load_table(args.table)
     head = table.metadata.snapshot_by_name(args.branch)
     answer(
@@ -85,6 +92,13 @@ def main():
             "columns": [field.name for field in table.schema().fields],
         }
     )
+
+
+def append(table, batches, branch):
+    """One commit with a snapshot, a manifest and data files of its own for each batch."""
+    with table.transaction() as transaction:
+        for batch in batches:
+            transaction.append(batch, branch=branch)
 
 
 def source_rows(source, args):

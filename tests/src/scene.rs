@@ -53,8 +53,15 @@ impl Scene {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let warehouse = format!("abfss://{container}@devstoreaccount1.dfs.core.windows.net/wh");
         let lake = Lake::azurite(folder.path(), &warehouse, &azurite.connection_string());
-        let storage = format!("storage: {{ connectionString: \"{}\" }}\n", azurite.connection_string());
-        Scene { folder, lake, storage }
+        let scene = Scene { folder, lake, storage: String::new() };
+        scene.with_connection_string(&azurite.connection_string())
+    }
+
+    /// The same scene, with another way to the storage for `firn` alone; other parties keep theirs.
+    #[must_use]
+    pub fn with_connection_string(mut self, text: &str) -> Scene {
+        self.storage = format!("storage: {{ connectionString: \"{text}\" }}\n");
+        self
     }
 
     /// The scene's folder.

@@ -141,10 +141,15 @@ impl Azurite {
 
     /// The connection string for all three services, as Azure's tools and libraries take it.
     pub fn connection_string(&self) -> String {
+        self.connection_string_by(self.blob_port)
+    }
+
+    /// The same, with another port for blobs: that of a proxy.
+    pub fn connection_string_by(&self, blob_port: u16) -> String {
         format!(
             "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};BlobEndpoint={};QueueEndpoint={};\
              TableEndpoint={};",
-            endpoint(self.blob_port),
+            endpoint(blob_port),
             endpoint(self.queue_port),
             endpoint(self.table_port)
         )

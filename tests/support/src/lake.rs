@@ -1,5 +1,6 @@
 //! A lake for a test: a catalog, a warehouse, and other parties' clients that write and read its tables.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -106,6 +107,15 @@ impl Lake {
         let mut found = self.run("check_invariants.py", table, options);
         assert_eq!(found["violations"], Value::Array(Vec::new()), "{table}: {found:#}");
         found["checked"].take()
+    }
+
+    /// Every file of the warehouse (in Azurite: of the container), whether a table needs it or not.
+    ///
+    /// # Panics
+    /// When the script fails.
+    #[allow(clippy::expect_used, reason = "the script prints exactly this")]
+    pub fn files(&self, table: &str) -> BTreeMap<String, u64> {
+        serde_json::from_value(self.run("list_files.py", table, &[])["files"].take()).expect("names and sizes")
     }
 
     /// A command of a script on a table, for tests that need the process itself.
