@@ -41,6 +41,11 @@ def files_of(table, snapshot):
         yield task, reader.to_table([task])
 
 
+def joined(parts):
+    """One table; writers differ in how wide the offsets of texts are."""
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
 def digest_of_files(table, snapshot):
     """The digest of all rows, a million at a time."""
     found, parts, count = rows.EMPTY, [], 0
@@ -48,8 +53,8 @@ def digest_of_files(table, snapshot):
         parts.append(part)
         count += part.num_rows
         if count >= 1_000_000:
-            found, parts, count = rows.add(found, rows.digest(pa.concat_tables(parts))), [], 0
-    return rows.add(found, rows.digest(pa.concat_tables(parts))) if parts else found
+            found, parts, count = rows.add(found, rows.digest(joined(parts))), [], 0
+    return rows.add(found, rows.digest(joined(parts))) if parts else found
 
 
 def last_of_each_key(table, snapshot, key, insertion):
@@ -68,7 +73,7 @@ def last_of_each_key(table, snapshot, key, insertion):
         order["row"].append(np.arange(part.num_rows, dtype=np.int64))
         partition = rows.seed_of(f"{task.file.spec_id} {list(task.file.partition)}", 1)
         order["partition"].append(np.full(part.num_rows, partition, dtype=np.uint64))
-    whole = pa.concat_tables(parts)
+    whole = joined(parts)
     order = {name: np.concatenate(values) for name, values in order.items()}
     with np.errstate(over="ignore"):
         group = rows.mix(rows.row_hashes(whole, 1, key) + order["partition"])

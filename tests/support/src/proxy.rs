@@ -226,7 +226,8 @@ fn read_head(reader: &mut impl BufRead) -> io::Result<Head> {
 
 fn refusal(fault: Fault) -> Vec<u8> {
     let Fault { status, code, .. } = fault;
-    let body = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>refused by the test</Message></Error>");
+    let body =
+        format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>refused by the test</Message></Error>");
     format!(
         "HTTP/1.1 {status}\r\nx-ms-error-code: {code}\r\nContent-Type: application/xml\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n{body}",
@@ -273,12 +274,14 @@ mod tests {
     #[test]
     fn requests_are_recorded_passed_on_and_refused() {
         let proxy = Proxy::start(echo()).unwrap();
-        let put = "PUT /a/b.parquet?comp=block HTTP/1.1\r\nHost: h\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nxyz";
+        let put =
+            "PUT /a/b.parquet?comp=block HTTP/1.1\r\nHost: h\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nxyz";
         let answer = send(&proxy, put);
         assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
         assert!(answer.ends_with("Host: h\r\nContent-Length: 3\r\nConnection: close\r\n\r\nxyz"), "{answer}");
 
-        let fault = Fault { method: "PUT", path_ends: ".parquet", status: "403 Forbidden", code: "AuthorizationFailure" };
+        let fault =
+            Fault { method: "PUT", path_ends: ".parquet", status: "403 Forbidden", code: "AuthorizationFailure" };
         proxy.fail(Some(fault));
         assert!(send(&proxy, put).starts_with("HTTP/1.1 403 Forbidden\r\nx-ms-error-code: AuthorizationFailure\r\n"));
         let get = "GET /a/b.parquet HTTP/1.1\r\nrange: bytes=0-1\r\nx-ms-range: bytes=2-3\r\n\r\n";
