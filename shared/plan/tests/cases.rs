@@ -7,7 +7,9 @@ use common::*;
 use firn_model::{
     DeleteFacts, DeleteKind, FileFacts, FileFormat, LeftReason, PartitionKey, RowOrder, Rule, SelectReason,
 };
-use firn_plan::{PartitionDecision, PartitionFiles, PlanSettings, TableRules, plan_partition};
+use firn_plan::{
+    PartitionDecision, PartitionFiles, PlanSettings, TableRules, plan_by_strongest, plan_partition, tick_rules,
+};
 
 const K: (u8, u8) = (1, 1);
 const OTHER: (u8, u8) = (2, 2);
@@ -448,4 +450,27 @@ fn a_decision_says_what_and_why() {
     );
     assert_eq!(shown(&small_large_small(), Rule::Cold), "left: rule cold selects nothing in this version");
     assert_eq!(shown(&[], Rule::Manual), "left: nothing to merge: 0 small of 0 files");
+}
+
+#[test]
+fn the_strongest_rule_that_selects_wins() {
+    let order = RowOrder::default();
+    let table = TableRules { format_version: 2, enabled: true, order: &order };
+    let ask = |files: &[File], schedule_due: bool| {
+        let files = facts(files);
+        let partition = PartitionFiles { files: &files, deletes: &[] };
+        plan_by_strongest(partition, &table, &PlanSettings::default(), tick_rules(schedule_due))
+    };
+    let many: Vec<File> = (0..101).map(|at| File::new(&format!("F{at:03}"), at + 1, MB, &[K])).collect();
+    let (rule, decision) = ask(&many, true);
+    assert_eq!((rule, paths(decision).unwrap().concat().len()), (Rule::Schedule, 101));
+    let (rule, decision) = ask(&many, false);
+    assert_eq!((rule, paths(decision).unwrap().concat().len()), (Rule::Backlog, 101));
+    let two = [File::new("F1", 1, 20 * MB, &[K]), File::new("F2", 2, 20 * MB, &[K])];
+    assert_eq!(ask(&two, true).0, Rule::Schedule);
+    let (rule, decision) = ask(&two, false);
+    assert_eq!((rule, paths(decision)), (Rule::Backlog, Err(LeftReason::BelowThreshold { small: 2, threshold: 100 })));
+    let (rule, decision) = ask(&two[..1], true);
+    let nothing = LeftReason::NothingToMerge { files: 1, small: 1 };
+    assert_eq!((rule, paths(decision)), (Rule::Schedule, Err(nothing)));
 }
