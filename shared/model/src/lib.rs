@@ -8,12 +8,14 @@
 //! - [`mod@file`]: what the planner knows of a data file or a delete file;
 //! - [`key`]: encoded key bounds and ranges, and what they prove;
 //! - [`order`]: the row order of a dataset;
+//! - [`message`]: what stands in the queue;
 //! - [`rule`], [`reason`], [`outcome`]: why a partition was taken or left, and how it ended.
 
 pub mod blob_id;
 pub mod blob_url;
 pub mod file;
 pub mod key;
+pub mod message;
 pub mod order;
 pub mod outcome;
 pub mod partition;
@@ -24,6 +26,7 @@ pub use blob_id::{BlobId, BlobIdError};
 pub use blob_url::UrlForm;
 pub use file::{DeleteFacts, DeleteKind, FileFacts, FileFormat};
 pub use key::{Bounds, KeyRange};
+pub use message::{BadMessage, Message, MessageKind, PartitionJson, parse_message};
 pub use order::{OrderColumn, RowOrder};
 pub use outcome::Outcome;
 pub use partition::{PartitionKey, PartitionValue, Scalar, ScalarType};

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// Why a partition is looked at. Ordered by strength: a stronger rule may replace a weaker one in a queued record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
@@ -57,6 +59,18 @@ impl FromStr for Rule {
     }
 }
 
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +87,7 @@ mod tests {
     fn words_parse_back() {
         for rule in Rule::ALL {
             assert_eq!(rule.as_str().parse(), Ok(rule));
+            assert_eq!(serde_json::from_value::<Rule>(serde_json::json!(rule)).ok(), Some(rule));
         }
         assert!("nightly".parse::<Rule>().unwrap_err().contains("`nightly`"));
     }
