@@ -29,13 +29,19 @@ pub enum StorageError {
         /// The blob.
         blob: Box<BlobId>,
     },
-    /// The blob changed since its ETag was read, or is gone, or is leased by another. Next: read it again.
+    /// The blob changed since its ETag was read, or is gone. Next: read it again.
     #[error("{blob} was changed by another writer ({detail}): read it again")]
     Precondition {
         /// The blob.
         blob: Box<BlobId>,
         /// What the store said.
         detail: String,
+    },
+    /// Another holds the blob's lease, or the lease that was named has run out. Next: leave the blob to who holds it.
+    #[error("{blob} is leased by another, or the lease named has run out: leave it to who holds it")]
+    Leased {
+        /// The blob.
+        blob: Box<BlobId>,
     },
     /// The credentials do not allow it. Next: stop; a person corrects key, role or permission.
     #[error("{blob}: access denied ({detail}): check the credentials of this account and their roles")]
@@ -116,6 +122,7 @@ impl StorageError {
             | StorageError::NoContainer { blob }
             | StorageError::AlreadyExists { blob }
             | StorageError::Precondition { blob, .. }
+            | StorageError::Leased { blob }
             | StorageError::Denied { blob, .. }
             | StorageError::Throttled { blob, .. }
             | StorageError::Unavailable { blob, .. }
@@ -142,6 +149,10 @@ impl StorageError {
 
     pub(crate) fn precondition(id: &BlobId, detail: impl Into<String>) -> Self {
         StorageError::Precondition { blob: Box::new(id.clone()), detail: detail.into() }
+    }
+
+    pub(crate) fn leased(id: &BlobId) -> Self {
+        StorageError::Leased { blob: Box::new(id.clone()) }
     }
 
     pub(crate) fn out_of_range(id: &BlobId, range: &Range<u64>, size: u64) -> Self {

@@ -1,27 +1,35 @@
-//! Where blobs are kept: one port, [`BlobStore`], and what stands behind it.
+//! Where blobs and messages are kept: three ports, [`BlobStore`], [`Lease`] and [`Queue`], and what stands behind them.
 //!
-//! - [`store`]: the port: ranged reads, conditional puts, streaming uploads, listings, deletes;
+//! - [`store`]: the port to blobs: ranged reads, conditional puts, streaming uploads, listings, deletes;
+//! - [`lease`]: the port to leases of blobs, and the thread that keeps one;
+//! - [`queue`]: the port to queues;
 //! - [`error`]: failures, by what the caller does next;
 //! - [`azure`]: a storage account; [`local`]: a folder of this machine; [`memory`]: a store of the process;
 //! - [`retry`]: time-outs and retries of everything that goes over a network;
 //! - [`routing`]: sends each blob to the store of its account;
-//! - [`crc`]: the CRC-64 that Azure Storage speaks.
+//! - [`crc`]: the CRC-64 that Azure Storage speaks; [`clock`]: the time of what is kept on this machine.
 //!
-//! Every store passes the same contract suite (`tests/it/contract`). Nothing in here knows Iceberg or Parquet.
+//! Everything behind a port passes the same contract suite (`tests/it`). Nothing in here knows Iceberg or Parquet.
 
 pub mod azure;
+pub mod clock;
 pub mod crc;
 pub mod error;
+pub mod lease;
 pub mod local;
 pub mod memory;
+pub mod queue;
 pub mod retry;
 pub mod routing;
 pub mod store;
 
 pub use azure::{AzureOptions, AzureStore, ConnectionError, ConnectionString};
+pub use clock::Clock;
 pub use error::StorageError;
+pub use lease::{Lease, LeaseError, LeaseId, LeaseKeeper};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
+pub use queue::{MemoryQueue, PeekedMessage, Queue, QueueError, QueueMessage, SendOptions};
 pub use retry::RetryPolicy;
 pub use routing::RoutingStore;
-pub use store::{BlobProperties, BlobStore, BlobUpload, Deleted, ListedBlob, PutCondition};
+pub use store::{BlobProperties, BlobStore, BlobUpload, DeleteCondition, Deleted, ListedBlob, PutCondition};

@@ -12,8 +12,9 @@ use futures::stream::{self, BoxStream};
 
 use crate::azure::{AzureOptions, AzureStore, ConnectionError, ConnectionString};
 use crate::error::StorageError;
+use crate::lease::LeaseId;
 use crate::local::LocalStore;
-use crate::store::{BlobProperties, BlobStore, BlobUpload, Deleted, ListedBlob, PutCondition};
+use crate::store::{BlobProperties, BlobStore, BlobUpload, DeleteCondition, Deleted, ListedBlob, PutCondition};
 
 /// Sends local ids to the file system and every other id to the store of its account. An account that nobody configured is
 /// an error that names it.
@@ -105,8 +106,14 @@ impl BlobStore for RoutingStore {
         self.store(id)?.properties(id).await
     }
 
-    async fn put(&self, id: &BlobId, data: Bytes, condition: PutCondition) -> Result<BlobProperties, StorageError> {
-        self.store(id)?.put(id, data, condition).await
+    async fn put_leased(
+        &self,
+        id: &BlobId,
+        data: Bytes,
+        condition: PutCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<BlobProperties, StorageError> {
+        self.store(id)?.put_leased(id, data, condition, lease).await
     }
 
     async fn upload(&self, id: &BlobId) -> Result<Box<dyn BlobUpload>, StorageError> {
@@ -120,8 +127,13 @@ impl BlobStore for RoutingStore {
         }
     }
 
-    async fn delete(&self, id: &BlobId) -> Result<Deleted, StorageError> {
-        self.store(id)?.delete(id).await
+    async fn delete_leased(
+        &self,
+        id: &BlobId,
+        condition: DeleteCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<Deleted, StorageError> {
+        self.store(id)?.delete_leased(id, condition, lease).await
     }
 }
 

@@ -10,6 +10,7 @@ use firn_model::BlobId;
 use futures::stream::BoxStream;
 
 use crate::error::StorageError;
+use crate::lease::LeaseId;
 
 /// What a store knows of a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +51,15 @@ pub enum PutCondition {
     IfMatch(String),
 }
 
+/// What must hold for a delete to happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeleteCondition {
+    /// Nothing.
+    Any,
+    /// The blob has this ETag. A blob that is gone is [`Deleted::Absent`] all the same.
+    IfMatch(String),
+}
+
 /// What a delete found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
@@ -82,7 +92,22 @@ pub trait BlobStore: Send + Sync + Debug {
     /// # Errors
     /// [`StorageError::AlreadyExists`] and [`StorageError::Precondition`] say that the condition did not hold. A write whose
     /// answer was lost is looked up before either is said; where that cannot tell, [`StorageError::Unknown`].
-    async fn put(&self, id: &BlobId, data: Bytes, condition: PutCondition) -> Result<BlobProperties, StorageError>;
+    async fn put(&self, id: &BlobId, data: Bytes, condition: PutCondition) -> Result<BlobProperties, StorageError> {
+        self.put_leased(id, data, condition, None).await
+    }
+
+    /// As [`BlobStore::put`], for who holds the blob's lease.
+    ///
+    /// # Errors
+    /// Also [`StorageError::Leased`]: the blob is under a lease that is not `lease`, or `lease` has run out. With
+    /// [`PutCondition::IfAbsent`] a blob under any lease is [`StorageError::AlreadyExists`].
+    async fn put_leased(
+        &self,
+        id: &BlobId,
+        data: Bytes,
+        condition: PutCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<BlobProperties, StorageError>;
 
     /// Begins a streaming write, which creates the blob only if it is absent.
     async fn upload(&self, id: &BlobId) -> Result<Box<dyn BlobUpload>, StorageError>;
@@ -94,7 +119,20 @@ pub trait BlobStore: Send + Sync + Debug {
 
     /// Deletes a blob, and says whether it was there. When the answer to a delete was lost and the blob is found gone, that
     /// is [`Deleted::Deleted`].
-    async fn delete(&self, id: &BlobId) -> Result<Deleted, StorageError>;
+    async fn delete(&self, id: &BlobId) -> Result<Deleted, StorageError> {
+        self.delete_leased(id, DeleteCondition::Any, None).await
+    }
+
+    /// As [`BlobStore::delete`], if the condition holds, for who holds the blob's lease; the lease ends with the blob.
+    ///
+    /// # Errors
+    /// [`StorageError::Precondition`] for another ETag, [`StorageError::Leased`] as for [`BlobStore::put_leased`].
+    async fn delete_leased(
+        &self,
+        id: &BlobId,
+        condition: DeleteCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<Deleted, StorageError>;
 
     /// Whether the blob is there.
     async fn exists(&self, id: &BlobId) -> Result<bool, StorageError> {

@@ -101,6 +101,7 @@ impl GaveUp {
                 StorageError::AlreadyExists { blob }
             }
             (Some(409), "BlockCountExceedsLimit") => StorageError::Full { blob, detail },
+            (Some(409 | 412), code) if code.starts_with("Lease") => StorageError::Leased { blob },
             (Some(401 | 403), _) => StorageError::Denied { blob, detail },
             (Some(412), _) => StorageError::Precondition { blob, detail },
             (Some(429 | 503), _) => match failure.reached {
@@ -181,7 +182,12 @@ mod tests {
         assert_eq!(error(403, "UnauthorizedBlobOverwrite"), StorageError::AlreadyExists { blob: blob() });
         assert!(matches!(error(409, "BlockCountExceedsLimit"), StorageError::Full { .. }));
         assert!(matches!(error(403, "AuthorizationFailure"), StorageError::Denied { .. }));
-        assert!(matches!(error(412, "LeaseIdMissing"), StorageError::Precondition { .. }));
+        assert!(matches!(error(412, "ConditionNotMet"), StorageError::Precondition { .. }));
+        for code in
+            ["LeaseIdMissing", "LeaseLost", "LeaseIdMismatchWithBlobOperation", "LeaseNotPresentWithBlobOperation"]
+        {
+            assert_eq!(error(412, code), StorageError::Leased { blob: blob() });
+        }
         assert!(matches!(error(503, "ServerBusy"), StorageError::Throttled { .. }));
         assert!(matches!(error(500, "InternalError"), StorageError::Unavailable { .. }));
         assert!(matches!(error(400, "Crc64Mismatch"), StorageError::Unavailable { .. }));

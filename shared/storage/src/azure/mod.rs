@@ -26,8 +26,9 @@ use futures::stream::BoxStream;
 use std::ops::Range;
 
 use crate::error::StorageError;
+use crate::lease::LeaseId;
 use crate::retry::{Failure, RetryPolicy};
-use crate::store::{BlobProperties, BlobStore, BlobUpload, Deleted, ListedBlob, PutCondition};
+use crate::store::{BlobProperties, BlobStore, BlobUpload, DeleteCondition, Deleted, ListedBlob, PutCondition};
 use client::Clients;
 
 pub use blocks::BlockPlan;
@@ -132,8 +133,14 @@ impl BlobStore for AzureStore {
         Ok(self.inner.properties(id).await?.0)
     }
 
-    async fn put(&self, id: &BlobId, data: Bytes, condition: PutCondition) -> Result<BlobProperties, StorageError> {
-        self.inner.put(id, data, &condition).await
+    async fn put_leased(
+        &self,
+        id: &BlobId,
+        data: Bytes,
+        condition: PutCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<BlobProperties, StorageError> {
+        self.inner.put(id, data, &condition, lease).await
     }
 
     async fn upload(&self, id: &BlobId) -> Result<Box<dyn BlobUpload>, StorageError> {
@@ -144,8 +151,13 @@ impl BlobStore for AzureStore {
         list::list(self.inner.clone(), prefix.clone())
     }
 
-    async fn delete(&self, id: &BlobId) -> Result<Deleted, StorageError> {
-        self.inner.delete(id).await
+    async fn delete_leased(
+        &self,
+        id: &BlobId,
+        condition: DeleteCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<Deleted, StorageError> {
+        self.inner.delete(id, &condition, lease).await
     }
 }
 

@@ -99,7 +99,7 @@ impl Upload {
         }
         let rest = self.filling.split().freeze();
         if self.blocks.given() == 0 {
-            return self.inner.put(&self.id, rest, &PutCondition::IfAbsent).await;
+            return self.inner.put(&self.id, rest, &PutCondition::IfAbsent, None).await;
         }
         self.send(rest).await?;
         self.arrived().await?;

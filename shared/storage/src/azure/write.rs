@@ -5,15 +5,16 @@ use std::num::NonZero;
 
 use azure_core::Uuid;
 use azure_core::http::{Etag, NoFormat, RequestContent};
-use azure_storage_blob::models::BlobClientUploadOptions;
+use azure_storage_blob::models::{BlobClientDeleteOptions, BlobClientUploadOptions};
 use bytes::Bytes;
 use firn_model::BlobId;
 
 use super::{Inner, etag, time};
 use crate::crc::crc64;
 use crate::error::StorageError;
+use crate::lease::LeaseId;
 use crate::retry::{Failure, GaveUp};
-use crate::store::{BlobProperties, Deleted, PutCondition};
+use crate::store::{BlobProperties, DeleteCondition, Deleted, PutCondition};
 
 /// Metadata of every blob written here: the id of the write. A write whose answer was lost finds itself by it.
 pub(super) const WRITE_ID: &str = "firnwrite";
@@ -80,6 +81,7 @@ impl Inner {
         id: &BlobId,
         data: Bytes,
         condition: &PutCondition,
+        lease: Option<&LeaseId>,
     ) -> Result<BlobProperties, StorageError> {
         let client = self.clients.blob(id)?;
         let write = Write::new(id, condition);
@@ -89,6 +91,7 @@ impl Inner {
             let options = BlobClientUploadOptions {
                 if_match: if_match.clone(),
                 if_none_match: if_none_match.clone(),
+                lease_id: lease.map(|lease| lease.as_str().to_owned()),
                 metadata: Some(write.metadata()),
                 // One Put Blob, never the SDK's own blocks.
                 parallel: Some(NonZero::<usize>::MIN),
@@ -136,11 +139,24 @@ impl Inner {
         }
     }
 
-    pub(super) async fn delete(&self, id: &BlobId) -> Result<Deleted, StorageError> {
+    pub(super) async fn delete(
+        &self,
+        id: &BlobId,
+        condition: &DeleteCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<Deleted, StorageError> {
         let client = self.clients.blob(id)?;
         let retry = &self.options.retry;
         let attempt = || {
-            let delete = client.delete(None);
+            let options = BlobClientDeleteOptions {
+                if_match: match condition {
+                    DeleteCondition::Any => None,
+                    DeleteCondition::IfMatch(etag) => Some(format!("\"{etag}\"").into()),
+                },
+                lease_id: lease.map(|lease| lease.as_str().to_owned()),
+                ..Default::default()
+            };
+            let delete = client.delete(Some(options));
             retry.timed(0, async { delete.await.map(|_| Deleted::Deleted).map_err(|error| Failure::of(&error)) })
         };
         match retry.run("delete", id, attempt).await {

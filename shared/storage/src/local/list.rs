@@ -7,7 +7,7 @@ use firn_model::BlobId;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
-use super::publish::is_temporary;
+use super::publish::is_hidden;
 use super::{on_disk, path_of, properties};
 use crate::error::StorageError;
 use crate::store::{BlobProperties, ListedBlob};
@@ -23,7 +23,7 @@ struct Walk {
 }
 
 /// Every file whose path begins with the key of `prefix`. Links to files count as files, links to folders are not followed
-/// (they may form a circle); files being written are left out.
+/// (they may form a circle); files being written and leases are left out.
 pub(super) fn list(prefix: &BlobId) -> BoxStream<'static, Listed> {
     if let Err(error) = path_of(prefix) {
         return stream::iter([Err(error)]).boxed();
@@ -75,7 +75,7 @@ fn read_folder(folder: &BlobId, name_prefix: &str) -> Result<(Vec<Listed>, Vec<S
                 continue;
             }
         };
-        if !name.starts_with(name_prefix) || is_temporary(&name) {
+        if !name.starts_with(name_prefix) || is_hidden(&name) {
             continue;
         }
         let path = format!("{}{name}", folder.key);

@@ -3,6 +3,7 @@
 //! A file becomes visible whole: it is written under a hidden name beside its place, forced to disk, and moved. Writers in
 //! several processes that all use this store see the same conditions as in Azure; a writer that goes around it is not held up.
 
+mod lease;
 mod list;
 mod publish;
 
@@ -19,21 +20,32 @@ use firn_model::BlobId;
 use futures::stream::BoxStream;
 use tempfile::NamedTempFile;
 
+use crate::clock::Clock;
 use crate::crc::{Crc64, crc64};
 use crate::error::StorageError;
-use crate::store::{BlobProperties, BlobStore, BlobUpload, Deleted, ListedBlob, PutCondition, checked_range};
+use crate::lease::LeaseId;
+use crate::store::{
+    BlobProperties, BlobStore, BlobUpload, DeleteCondition, Deleted, ListedBlob, PutCondition, checked_range,
+};
+use lease::Leases;
 use publish::Places;
 
 /// The file system. Keys are absolute paths as they stand. Clones are the same store.
 #[derive(Debug, Clone, Default)]
 pub struct LocalStore {
     places: Places,
+    leases: Leases,
 }
 
 impl LocalStore {
     /// The file system of this machine.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, with leases that run out by `clock`.
+    pub fn with_clock(clock: Clock) -> Self {
+        LocalStore { places: Places::default(), leases: Leases::with_clock(clock) }
     }
 }
 
@@ -68,12 +80,19 @@ impl BlobStore for LocalStore {
         .await
     }
 
-    async fn put(&self, id: &BlobId, data: Bytes, condition: PutCondition) -> Result<BlobProperties, StorageError> {
-        let places = self.places.clone();
+    async fn put_leased(
+        &self,
+        id: &BlobId,
+        data: Bytes,
+        condition: PutCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<BlobProperties, StorageError> {
+        let (places, leases, lease) = (self.places.clone(), self.leases.clone(), lease.cloned());
         on_disk(id, move |id, path| {
             let mut temp = places.temp_beside(id, path)?;
             temp.as_file_mut().write_all(&data).map_err(|error| StorageError::io(id, "write", &error))?;
-            let written = publish::publish(id, temp, path, &condition)?;
+            let allowed = || leases.check_write(id, path, lease.as_ref());
+            let written = publish::publish(id, temp, path, &condition, allowed)?;
             Ok(BlobProperties { crc64: Some(crc64(&data)), ..written })
         })
         .await
@@ -89,15 +108,31 @@ impl BlobStore for LocalStore {
         list::list(prefix)
     }
 
-    async fn delete(&self, id: &BlobId) -> Result<Deleted, StorageError> {
-        on_disk(id, |id, path| {
-            let _turn = publish::take_turn(path);
+    async fn delete_leased(
+        &self,
+        id: &BlobId,
+        condition: DeleteCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<Deleted, StorageError> {
+        let (leases, lease) = (self.leases.clone(), lease.cloned());
+        on_disk(id, move |id, path| {
+            let turn = publish::take_turn(path);
+            let existing = match fs::metadata(path) {
+                Ok(metadata) if metadata.is_dir() => return Ok(Deleted::Absent),
+                Ok(metadata) => metadata,
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                    return Ok(Deleted::Absent);
+                }
+                Err(error) => return Err(StorageError::io(id, "delete", &error)),
+            };
+            if let DeleteCondition::IfMatch(etag) = condition {
+                publish::check(id, Some(&existing), &PutCondition::IfMatch(etag))?;
+                publish::need_turn(id, &turn)?;
+            }
+            leases.check_write(id, path, lease.as_ref())?;
             match fs::remove_file(path) {
                 Ok(()) => Ok(Deleted::Deleted),
-                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                    Ok(Deleted::Absent)
-                }
-                Err(_) if path.is_dir() => Ok(Deleted::Absent),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Deleted::Absent),
                 Err(error) => Err(StorageError::io(id, "delete", &error)),
             }
         })
@@ -133,7 +168,8 @@ impl BlobUpload for LocalUpload {
 
     async fn complete(mut self: Box<Self>) -> Result<BlobProperties, StorageError> {
         let temp = self.take()?;
-        let publish = move |id: &BlobId, path: &Path| publish::publish(id, temp, path, &PutCondition::IfAbsent);
+        let publish =
+            move |id: &BlobId, path: &Path| publish::publish(id, temp, path, &PutCondition::IfAbsent, || Ok(()));
         let written = on_disk(&self.id, publish).await?;
         Ok(BlobProperties { crc64: Some(self.crc.value()), ..written })
     }

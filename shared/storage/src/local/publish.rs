@@ -28,6 +28,11 @@ pub(super) fn is_temporary(name: &str) -> bool {
     name.starts_with(TEMP_PREFIX) && name.ends_with(TEMP_SUFFIX)
 }
 
+/// Whether a file name is one of the store's own, never that of a blob.
+pub(super) fn is_hidden(name: &str) -> bool {
+    is_temporary(name) || super::lease::is_lease(name)
+}
+
 /// The folders that this store has written to, each looked through once for what killed writers left.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {
@@ -85,12 +90,13 @@ fn sweep(folder: &Path, now: SystemTime) {
     }
 }
 
-/// Moves a written temporary file to its name, if the condition holds. Its bytes are on disk before the name shows them.
+/// Moves a written temporary file to its name, if the condition holds and `allowed` says so while it is our turn. Its bytes are on disk before the name shows them.
 pub(super) fn publish(
     id: &BlobId,
     temp: NamedTempFile,
     path: &Path,
     condition: &PutCondition,
+    allowed: impl FnOnce() -> Result<(), StorageError>,
 ) -> Result<BlobProperties, StorageError> {
     let failed = |error: io::Error| StorageError::io(id, "write", &error);
     temp.as_file().sync_all().map_err(failed)?;
@@ -101,9 +107,10 @@ pub(super) fn publish(
         Err(error) => return Err(failed(error)),
     };
     check(id, existing.as_ref(), condition)?;
-    if let (PutCondition::IfMatch(_), Err(error)) = (condition, &turn) {
-        return Err(StorageError::other(id, format!("cannot lock its folder, which If-Match needs: {error}")));
+    if matches!(condition, PutCondition::IfMatch(_)) {
+        need_turn(id, &turn)?;
     }
+    allowed()?;
     temp.as_file().set_modified(next_time(existing.as_ref())).map_err(failed)?;
     let file = match condition {
         // Also against a writer that does not take turns.
@@ -119,7 +126,15 @@ pub(super) fn publish(
     })
 }
 
-fn check(id: &BlobId, existing: Option<&Metadata>, condition: &PutCondition) -> Result<(), StorageError> {
+/// If-Match is worth nothing without a turn of one's own.
+pub(super) fn need_turn(id: &BlobId, turn: &io::Result<File>) -> Result<(), StorageError> {
+    match turn {
+        Ok(_) => Ok(()),
+        Err(error) => Err(StorageError::other(id, format!("cannot lock its folder, which If-Match needs: {error}"))),
+    }
+}
+
+pub(super) fn check(id: &BlobId, existing: Option<&Metadata>, condition: &PutCondition) -> Result<(), StorageError> {
     match (condition, existing) {
         (PutCondition::IfAbsent, Some(_)) => Err(StorageError::already_exists(id)),
         (PutCondition::IfMatch(_), None) => Err(StorageError::precondition(id, "it is gone")),
@@ -148,7 +163,7 @@ pub(super) fn take_turn(path: &Path) -> io::Result<File> {
     Ok(folder)
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 

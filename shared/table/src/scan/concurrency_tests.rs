@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use firn_model::BlobId;
 use firn_storage::{
-    BlobProperties, BlobStore, BlobUpload, Deleted, ListedBlob, MemoryStore, PutCondition, StorageError,
+    BlobProperties, BlobStore, BlobUpload, DeleteCondition, Deleted, LeaseId, ListedBlob, MemoryStore, PutCondition,
+    StorageError,
 };
 use futures::stream::BoxStream;
 use iceberg::spec::Struct;
@@ -47,8 +48,14 @@ impl BlobStore for Gate {
         self.inner.properties(id).await
     }
 
-    async fn put(&self, id: &BlobId, data: Bytes, condition: PutCondition) -> Result<BlobProperties, StorageError> {
-        self.inner.put(id, data, condition).await
+    async fn put_leased(
+        &self,
+        id: &BlobId,
+        data: Bytes,
+        condition: PutCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<BlobProperties, StorageError> {
+        self.inner.put_leased(id, data, condition, lease).await
     }
 
     async fn upload(&self, id: &BlobId) -> Result<Box<dyn BlobUpload>, StorageError> {
@@ -59,8 +66,13 @@ impl BlobStore for Gate {
         self.inner.list(prefix)
     }
 
-    async fn delete(&self, id: &BlobId) -> Result<Deleted, StorageError> {
-        self.inner.delete(id).await
+    async fn delete_leased(
+        &self,
+        id: &BlobId,
+        condition: DeleteCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<Deleted, StorageError> {
+        self.inner.delete_leased(id, condition, lease).await
     }
 }
 

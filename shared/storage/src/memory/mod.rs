@@ -1,5 +1,7 @@
 //! A store in the memory of the process, for tests of everything above and for small jobs.
 
+mod lease;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -12,14 +14,20 @@ use firn_model::BlobId;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
+use crate::clock::Clock;
 use crate::crc::crc64;
 use crate::error::StorageError;
-use crate::store::{BlobProperties, BlobStore, BlobUpload, Deleted, ListedBlob, PutCondition, checked_range};
+use crate::lease::LeaseId;
+use crate::store::{
+    BlobProperties, BlobStore, BlobUpload, DeleteCondition, Deleted, ListedBlob, PutCondition, checked_range,
+};
+use lease::Held;
 
-/// A blob store in memory. Clones share the blobs. Every container exists.
+/// A blob store in memory, with leases. Clones share the blobs. Every container exists.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     blobs: Arc<Mutex<Blobs>>,
+    clock: Clock,
 }
 
 #[derive(Default)]
@@ -33,6 +41,8 @@ struct Blob {
     data: Bytes,
     version: u64,
     written: DateTime<Utc>,
+    /// The lease that was taken last, also when it has run out.
+    lease: Option<Held>,
 }
 
 impl Blob {
@@ -55,6 +65,11 @@ impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty store whose times and leases go by `clock`.
+    pub fn with_clock(clock: Clock) -> Self {
+        MemoryStore { clock, ..Self::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Blobs> {
@@ -91,19 +106,25 @@ impl BlobStore for MemoryStore {
         Ok(self.get(id)?.properties())
     }
 
-    async fn put(&self, id: &BlobId, data: Bytes, condition: PutCondition) -> Result<BlobProperties, StorageError> {
+    async fn put_leased(
+        &self,
+        id: &BlobId,
+        data: Bytes,
+        condition: PutCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<BlobProperties, StorageError> {
+        let now = self.clock.now();
         let mut blobs = self.lock();
         let existing = blobs.by_id.get(id);
         match (&condition, existing) {
             (PutCondition::IfAbsent, Some(_)) => return Err(StorageError::already_exists(id)),
             (PutCondition::IfMatch(_), None) => return Err(StorageError::precondition(id, "it is gone")),
-            (PutCondition::IfMatch(etag), Some(blob)) if blob.etag() != *etag => {
-                return Err(StorageError::precondition(id, format!("ETag {} instead of {etag}", blob.etag())));
-            }
+            (PutCondition::IfMatch(etag), Some(blob)) => check_etag(id, blob, etag)?,
             _ => {}
         }
+        let lease = lease::check_write(id, existing.and_then(|blob| blob.lease.as_ref()), lease, now)?;
         blobs.writes += 1;
-        let blob = Blob { data, version: blobs.writes, written: Utc::now() };
+        let blob = Blob { data, version: blobs.writes, written: now, lease };
         let properties = blob.properties();
         blobs.by_id.insert(id.clone(), blob);
         Ok(properties)
@@ -131,11 +152,29 @@ impl BlobStore for MemoryStore {
         stream::iter(listed).boxed()
     }
 
-    async fn delete(&self, id: &BlobId) -> Result<Deleted, StorageError> {
-        Ok(match self.lock().by_id.remove(id) {
-            Some(_) => Deleted::Deleted,
-            None => Deleted::Absent,
-        })
+    async fn delete_leased(
+        &self,
+        id: &BlobId,
+        condition: DeleteCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<Deleted, StorageError> {
+        let now = self.clock.now();
+        let mut blobs = self.lock();
+        let Some(blob) = blobs.by_id.get(id) else { return Ok(Deleted::Absent) };
+        if let DeleteCondition::IfMatch(etag) = &condition {
+            check_etag(id, blob, etag)?;
+        }
+        lease::check_write(id, blob.lease.as_ref(), lease, now)?;
+        blobs.by_id.remove(id);
+        Ok(Deleted::Deleted)
+    }
+}
+
+fn check_etag(id: &BlobId, blob: &Blob, wanted: &str) -> Result<(), StorageError> {
+    let found = blob.etag();
+    match found == wanted {
+        true => Ok(()),
+        false => Err(StorageError::precondition(id, format!("ETag {found} instead of {wanted}"))),
     }
 }
 
