@@ -8,11 +8,12 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Top to bottom: a crate may use those before it.
-const HOUSE: [&str; 11] = [
+const HOUSE: [&str; 12] = [
     "firn-model",
     "firn-telemetry",
     "firn-config",
     "firn-storage",
+    "firn-state",
     "firn-plan",
     "firn-merge",
     "firn-columnar",
@@ -26,11 +27,12 @@ const HOUSE: [&str; 11] = [
 const TEST_CRATES: [&str; 2] = ["firn-test-support", "firn-tests"];
 
 /// What a crate must not be built with, not even through others.
-const KEPT_OUT: [(&str, &[&str]); 7] = [
+const KEPT_OUT: [(&str, &[&str]); 8] = [
     ("firn-model", &["arrow", "parquet", "iceberg", "tokio", "reqwest", "sqlx"]),
     ("firn-telemetry", &["arrow", "parquet", "iceberg", "tokio"]),
     ("firn-config", &["arrow", "parquet", "iceberg", "tokio"]),
     ("firn-storage", &["arrow", "parquet", "iceberg", "sqlx"]),
+    ("firn-state", &["arrow", "parquet", "iceberg", "sqlx"]),
     ("firn-plan", &["arrow", "parquet", "iceberg", "tokio"]),
     ("firn-merge", &["parquet", "iceberg", "tokio"]),
     ("firn-columnar", &["iceberg", "sqlx"]),

@@ -1,0 +1,44 @@
+//! What the planner remembers between ticks: `ticks/compact`.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::time;
+
+/// The last tick. Written after its last message was sent, so a tick that died is done again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TickRecord {
+    /// When it ran. No record means: now.
+    #[serde(with = "time::option", default)]
+    pub last_tick: Option<DateTime<Utc>>,
+    /// Scheduled times up to here are done, or dropped because they were too old.
+    #[serde(with = "time::option", default)]
+    pub schedule_done_until: Option<DateTime<Utc>>,
+    /// How far each dataset has come.
+    #[serde(default)]
+    pub cursors: BTreeMap<String, DatasetCursor>,
+}
+
+/// How far one dataset has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DatasetCursor {
+    /// The snapshot that was planned last.
+    #[serde(default)]
+    pub snapshot_id: Option<i64>,
+    /// When it was planned without an error.
+    #[serde(with = "time::option", default)]
+    pub planned_at: Option<DateTime<Utc>>,
+    /// Scheduled times up to here are done for this dataset.
+    #[serde(with = "time::option", default)]
+    pub schedule_done_until: Option<DateTime<Utc>>,
+    /// Partitions that waited for a later pass.
+    #[serde(default)]
+    pub waiting: u64,
+    /// Why it could not be planned the last time.
+    #[serde(default)]
+    pub error: Option<String>,
+}
