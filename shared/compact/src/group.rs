@@ -17,11 +17,14 @@ use firn_table::{
 };
 use tokio::runtime::Handle;
 
+use crate::control::{GroupPlace, RunControl, Step};
 use crate::naming::{HashedInputs, inputs_hash};
-use crate::report::GroupReport;
+use crate::report::{Failure, GroupReport};
 use crate::services::Services;
 use crate::settings::JobSettings;
 use crate::upload::{GroupOutputs, UPLOAD_MEMORY, Uploaded};
+
+const STOPPED: &str = "stopped before the commit";
 
 /// One group of a planned partition.
 #[derive(Debug)]
@@ -44,6 +47,8 @@ pub struct GroupJob<'a> {
     pub pass: &'a str,
     /// The files.
     pub group: &'a Group,
+    /// Which group of the partition it is, for the steps.
+    pub place: GroupPlace,
 }
 
 /// How a group ended, by what its partition does next.
@@ -61,6 +66,16 @@ pub enum GroupEnd {
     PlanAgain(String),
     /// The partition ends with this outcome.
     Ended(Outcome, String),
+    /// The partition ends as failed.
+    Failed(Failure, String),
+    /// The deadline came before the merge was through; nothing of it is used.
+    PastDeadline,
+}
+
+impl GroupEnd {
+    fn step_refused(reason: String) -> Self {
+        GroupEnd::Ended(Outcome::Retry, reason)
+    }
 }
 
 /// What the merging thread hands back.
@@ -70,7 +85,7 @@ struct Merged {
 }
 
 /// Merges and commits one group.
-pub async fn run_group(services: &Services, job: GroupJob<'_>) -> GroupEnd {
+pub async fn run_group(services: &Services, control: &RunControl, job: GroupJob<'_>) -> GroupEnd {
     let paths: Vec<String> = job.group.files().iter().map(|file| file.path.clone()).collect();
     let hash = inputs_hash(&HashedInputs {
         paths: paths.iter().map(String::as_str).collect(),
@@ -86,15 +101,26 @@ pub async fn run_group(services: &Services, job: GroupJob<'_>) -> GroupEnd {
         Ok(AlreadyDone::Replaced { snapshot_id }) => return GroupEnd::Superseded(format!("snapshot {snapshot_id}")),
         Err(error) => return GroupEnd::Ended(Outcome::Retry, error.to_string()),
     }
-    let merged = match merge_on_own_thread(services, &job, &hash).await {
+    if let Err(reason) = control.steps.step(Step::Merging(job.place)).await {
+        return GroupEnd::step_refused(reason);
+    }
+    let merged = match merge_on_own_thread(services, control, &job, &hash).await {
         Ok(merged) => merged,
         Err(end) => return end,
     };
-    commit(services, job, paths, hash, merged).await
+    if let Err(reason) = control.steps.step(Step::Uploaded(job.place)).await {
+        return GroupEnd::step_refused(reason);
+    }
+    commit_in_turn(services, control, job, paths, hash, merged).await
 }
 
 /// The merge blocks: on reads, on encoding, on the uploads' back pressure. It must not hold a thread of the runtime that serves those.
-async fn merge_on_own_thread(services: &Services, job: &GroupJob<'_>, hash: &str) -> Result<Merged, GroupEnd> {
+async fn merge_on_own_thread(
+    services: &Services,
+    control: &RunControl,
+    job: &GroupJob<'_>,
+    hash: &str,
+) -> Result<Merged, GroupEnd> {
     let work = MergeWork {
         table: job.planned.clone(),
         partition: job.partition.clone(),
@@ -104,14 +130,15 @@ async fn merge_on_own_thread(services: &Services, job: &GroupJob<'_>, hash: &str
         hash: hash.to_owned(),
         temp_root: services.temp_root.clone(),
         threads: services.threads,
-        stop: services.stop.clone(),
+        stop: control.merge_stop(),
         handle: Handle::current(),
     };
     match tokio::task::spawn_blocking(move || work.run()).await {
         Ok(Ok(merged)) => Ok(merged),
+        Ok(Err(MergeError::Stopped)) if !control.stop.is_set() => Err(GroupEnd::PastDeadline),
         Ok(Err(error)) => Err(merge_end(error, job.settings)),
         Err(panic) => {
-            Err(GroupEnd::Ended(Outcome::Failed, format!("the merge ended by a fault of the program: {panic}")))
+            Err(GroupEnd::Failed(Failure::Fault, format!("the merge ended by a fault of the program: {panic}")))
         }
     }
 }
@@ -199,9 +226,53 @@ fn merge_end(error: MergeError, settings: &JobSettings) -> GroupEnd {
             GroupEnd::Left(LeftReason::NoFieldIds { path: file.clone() })
         }
         error if error.is_retryable() => GroupEnd::Ended(Outcome::Retry, error.to_string()),
-        MergeError::Stopped => GroupEnd::Ended(Outcome::Retry, "stopped before the commit".into()),
-        error => GroupEnd::Ended(Outcome::Failed, error.to_string()),
+        MergeError::Stopped => GroupEnd::Ended(Outcome::Retry, STOPPED.into()),
+        // Full or failing: other work on this machine may have taken the space.
+        MergeError::Columnar(ColumnarError::Disk { .. }) => GroupEnd::Ended(Outcome::Retry, error.to_string()),
+        MergeError::Proof { .. }
+        | MergeError::Order(_)
+        | MergeError::Unsorted { .. }
+        | MergeError::Columnar(ColumnarError::Usage { .. }) => GroupEnd::Failed(Failure::Fault, error.to_string()),
+        error => GroupEnd::Failed(Failure::Permanent, error.to_string()),
     }
+}
+
+/// Commits when the table's turn comes. While waiting others committed, so the newest version is tried first.
+async fn commit_in_turn(
+    services: &Services,
+    control: &RunControl,
+    mut job: GroupJob<'_>,
+    paths: Vec<String>,
+    hash: String,
+    merged: Merged,
+) -> GroupEnd {
+    let turn = match &control.turns {
+        Some(turns) => turns.take(&job.base.uuid()).await,
+        None => None,
+    };
+    if turn.is_some() {
+        match services.catalog.load(&job.base.ident).await {
+            Ok(newest) => job.base = newest,
+            Err(error) => tracing::info!(%error, "the newest version is not known, committing on an older one"),
+        }
+    }
+    let place = job.place;
+    let end = match control.steps.step(Step::Committing(place)).await {
+        // The stop may have come while the turn was waited for.
+        Ok(()) if control.stop.is_set() => GroupEnd::step_refused(STOPPED.into()),
+        Ok(()) => commit(services, job, paths, hash, merged).await,
+        Err(reason) => GroupEnd::step_refused(reason),
+    };
+    if let Some(turn) = turn {
+        turn.give_back().await;
+    }
+    if matches!(end, GroupEnd::Committed(..))
+        && let Err(reason) = control.steps.step(Step::Committed(place)).await
+    {
+        // The commit stands; whoever stops this run stops it at its next step.
+        tracing::info!(reason, "the step after a commit was refused");
+    }
+    end
 }
 
 async fn commit(services: &Services, job: GroupJob<'_>, paths: Vec<String>, hash: String, merged: Merged) -> GroupEnd {
@@ -268,7 +339,9 @@ fn commit_end(error: CommitError) -> GroupEnd {
         error if error.wants_replan() => GroupEnd::PlanAgain(reason),
         CommitError::ConflictsUsedUp { .. } | CommitError::Storage { .. } => GroupEnd::Ended(Outcome::Retry, reason),
         CommitError::Unknown { .. } => GroupEnd::Ended(Outcome::Unknown, reason),
-        _ => GroupEnd::Ended(Outcome::Failed, reason),
+        // An output that is not in the store as it was written: merge again, later.
+        CommitError::OutputMissing { .. } => GroupEnd::Ended(Outcome::Retry, reason),
+        _ => GroupEnd::Failed(Failure::Permanent, reason),
     }
 }
 

@@ -6,19 +6,27 @@
 //! - [`upload`]: outputs stream to the store while they are encoded;
 //! - [`ranges`]: key ranges that footers prove, for the rule full;
 //! - [`settings`]: the dataset's keys and the table's properties, as the merge wants them;
-//! - [`services`]: what a run works with.
+//! - [`services`]: what a run works with; [`control`]: what it is told and tells on its way;
+//! - [`turns`], [`memory_budget`]: what runs of one table and of one process share.
 
+pub mod control;
 pub mod group;
+pub mod memory_budget;
 pub mod naming;
 pub mod partition;
 pub mod ranges;
 pub mod report;
 pub mod services;
 pub mod settings;
+pub mod turns;
 pub mod upload;
 
-pub use partition::{PartitionJob, plan_facts, run_partition};
+pub use control::{GroupPlace, NoRecord, RunControl, Step, StepSink};
+pub use memory_budget::{MemoryBudget, Reservation};
+pub use naming::facts_hash;
+pub use partition::{PartitionJob, plan_facts, run_partition, run_partition_with};
 pub use ranges::prove_key_ranges;
-pub use report::{GroupReport, PartitionReport};
+pub use report::{Failure, GroupReport, PartitionReport};
 pub use services::Services;
 pub use settings::{JobSettings, plan_settings};
+pub use turns::{CommitTurns, Turn};

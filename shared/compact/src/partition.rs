@@ -9,11 +9,15 @@ use std::sync::Arc;
 use firn_config::Dataset;
 use firn_model::{LeftReason, Outcome, PartitionKey, RowOrder, Rule};
 use firn_plan::{Group, PartitionDecision, PartitionFiles, TableRules, plan_partition};
-use firn_table::{LoadedTable, OrderColumns, PartitionFacts, TableError, TableIdent, partition_facts, row_order};
+use firn_table::{
+    LoadedTable, NextStep, OrderColumns, PartitionFacts, TableError, TableIdent, partition_facts, row_order,
+};
 
+use crate::control::{GroupPlace, RunControl, Step};
 use crate::group::{GroupEnd, GroupJob, run_group};
+use crate::naming::facts_hash;
 use crate::ranges::prove_key_ranges;
-use crate::report::PartitionReport;
+use crate::report::{Failure, PartitionReport};
 use crate::services::Services;
 use crate::settings::{JobSettings, plan_settings};
 
@@ -36,13 +40,17 @@ const REPLANS: usize = 1;
 /// Works on one partition until nothing is left to do in it, and says how it ended. Never panics and never returns an error: whatever
 /// happens is an outcome.
 pub async fn run_partition(services: &Services, job: &PartitionJob<'_>) -> PartitionReport {
+    run_partition_with(services, job, &RunControl::unwatched(services)).await
+}
+
+/// As [`run_partition`], under the control of whoever keeps a record of the run.
+pub async fn run_partition_with(services: &Services, job: &PartitionJob<'_>, control: &RunControl) -> PartitionReport {
     let mut report = PartitionReport::idle(Outcome::Left, "", 0);
     for round in 0..=REPLANS {
-        match run_round(services, job, &mut report).await {
+        match run_round(services, job, control, &mut report).await {
             Round::Ended => break,
             Round::PlanAgain(reason) if round == REPLANS => {
-                report.outcome = Outcome::Failed;
-                report.reason = format!("planned again once, and again: {reason}");
+                report.fail(Failure::Moving, format!("planned again once, and again: {reason}"));
             }
             Round::PlanAgain(reason) => tracing::info!(partition = %job.partition, reason, "planning again"),
         }
@@ -55,16 +63,28 @@ enum Round {
     PlanAgain(String),
 }
 
-async fn run_round(services: &Services, job: &PartitionJob<'_>, report: &mut PartitionReport) -> Round {
-    let prepared = match prepare(services, job).await {
+async fn run_round(
+    services: &Services,
+    job: &PartitionJob<'_>,
+    control: &RunControl,
+    report: &mut PartitionReport,
+) -> Round {
+    let Prepared { table, order, facts, settings } = match prepare(services, job).await {
         Ok(prepared) => prepared,
-        Err((outcome, reason)) => {
-            report.outcome = outcome;
-            report.reason = reason;
+        Err(Unprepared::Later(reason)) => {
+            report.end(Outcome::Retry, reason);
+            return Round::Ended;
+        }
+        Err(Unprepared::Failed(reason)) => {
+            report.fail(Failure::Permanent, reason);
             return Round::Ended;
         }
     };
-    let Prepared { table, order, facts, settings } = prepared;
+    let inputs_hash = facts_hash(&facts, table.metadata.current_schema_id());
+    if let Err(reason) = control.steps.step(Step::Loaded { inputs_hash }).await {
+        report.end(Outcome::Retry, reason);
+        return Round::Ended;
+    }
     let files = facts.files.len() as u64;
     if report.snapshot_id.is_none() {
         (report.files_before, report.files_after) = (files, files);
@@ -74,8 +94,7 @@ async fn run_round(services: &Services, job: &PartitionJob<'_>, report: &mut Par
         PartitionDecision::Left(reason) => {
             // Planned again after a part was done: what is left over is no news.
             if report.snapshot_id.is_none() {
-                report.outcome = Outcome::Left;
-                report.reason = reason.to_string();
+                report.end(Outcome::Left, reason.to_string());
             }
             return Round::Ended;
         }
@@ -84,7 +103,12 @@ async fn run_round(services: &Services, job: &PartitionJob<'_>, report: &mut Par
     let mut left: Option<LeftReason> = None;
     let mut superseded: Option<String> = None;
     let mut waiting: VecDeque<Group> = groups.into();
+    let mut number = 0;
     while let Some(group) = waiting.pop_front() {
+        if control.is_past_deadline() {
+            return past_deadline(report, waiting.len() + 1);
+        }
+        number += 1;
         let group_job = GroupJob {
             planned: &table,
             base: base.clone(),
@@ -95,8 +119,9 @@ async fn run_round(services: &Services, job: &PartitionJob<'_>, report: &mut Par
             rule: job.rule,
             pass: &job.pass,
             group: &group,
+            place: GroupPlace { number, files: group.files().len() },
         };
-        match run_group(services, group_job).await {
+        match run_group(services, control, group_job).await {
             GroupEnd::Committed(done, table) => {
                 report.add(&done);
                 base = *table;
@@ -113,19 +138,32 @@ async fn run_round(services: &Services, job: &PartitionJob<'_>, report: &mut Par
             GroupEnd::Left(reason) => left = Some(reason),
             GroupEnd::PlanAgain(reason) => return Round::PlanAgain(reason),
             GroupEnd::Ended(outcome, reason) => {
-                report.outcome = outcome;
-                report.reason = reason;
+                report.end(outcome, reason);
                 return Round::Ended;
             }
+            GroupEnd::Failed(failure, reason) => {
+                report.fail(failure, reason);
+                return Round::Ended;
+            }
+            GroupEnd::PastDeadline => return past_deadline(report, waiting.len() + 1),
         }
     }
-    (report.outcome, report.reason) = match (report.snapshot_id, superseded, left) {
+    let (outcome, why) = match (report.snapshot_id, superseded, &left) {
         (Some(_), _, Some(left)) => (Outcome::Done, format!("{reason}; a part was left: {left}")),
         (Some(_), _, None) => (Outcome::Done, reason.to_string()),
         (None, _, Some(left)) => (Outcome::Left, left.to_string()),
         (None, Some(by), None) => (Outcome::Superseded, format!("another run merged the same files: {by}")),
         (None, None, None) => (Outcome::Left, reason.to_string()),
     };
+    report.end(outcome, why);
+    report.stuck = left;
+    Round::Ended
+}
+
+/// The time is up: what is committed stays, the rest is for another run.
+fn past_deadline(report: &mut PartitionReport, waiting: usize) -> Round {
+    report.waiting_groups = waiting;
+    report.end(Outcome::Retry, format!("the time of this run was up; {waiting} groups are left for another"));
     Round::Ended
 }
 
@@ -136,30 +174,36 @@ struct Prepared {
     settings: JobSettings,
 }
 
-async fn prepare(services: &Services, job: &PartitionJob<'_>) -> Result<Prepared, (Outcome, String)> {
+/// Why there is nothing to plan on.
+enum Unprepared {
+    /// Something did not answer.
+    Later(String),
+    /// A person must look.
+    Failed(String),
+}
+
+async fn prepare(services: &Services, job: &PartitionJob<'_>) -> Result<Prepared, Unprepared> {
     let ident = TableIdent::new(job.dataset.table.namespace.iter().cloned(), job.dataset.table.name.clone());
-    let table = services.catalog.load(&ident).await.map_err(table_outcome)?;
+    let table = services.catalog.load(&ident).await.map_err(unprepared)?;
     let order = row_order(&table.metadata, &OrderColumns::from(job.dataset))
-        .map_err(|error| (Outcome::Failed, error.to_string()))?;
+        .map_err(|error| Unprepared::Failed(error.to_string()))?;
     let wanted: HashSet<PartitionKey> = [PartitionKey::clone(&job.partition)].into();
-    let mut found = partition_facts(&table, &job.dataset.branch, &wanted, &order).await.map_err(table_outcome)?;
+    let mut found = partition_facts(&table, &job.dataset.branch, &wanted, &order).await.map_err(unprepared)?;
     let mut facts = found.remove(&*job.partition).unwrap_or_else(|| PartitionFacts {
         key: job.partition.clone(),
         files: Vec::new(),
         deletes: Vec::new(),
     });
     prove_key_ranges(&table, &order, &mut facts, job.rule).await;
-    let settings = JobSettings::new(&job.dataset.compaction, &table).map_err(|error| (Outcome::Failed, error))?;
+    let settings = JobSettings::new(&job.dataset.compaction, &table).map_err(Unprepared::Failed)?;
     Ok(Prepared { table, order, facts, settings })
 }
 
-fn table_outcome(error: TableError) -> (Outcome, String) {
-    use firn_table::NextStep;
-    let outcome = match error.next_step() {
-        NextStep::Retry => Outcome::Retry,
-        _ => Outcome::Failed,
-    };
-    (outcome, error.to_string())
+fn unprepared(error: TableError) -> Unprepared {
+    match error.next_step() {
+        NextStep::Retry => Unprepared::Later(error.to_string()),
+        NextStep::Usage | NextStep::Absent | NextStep::Skip => Unprepared::Failed(error.to_string()),
+    }
 }
 
 /// The planner's decision on the facts of one partition.

@@ -2,6 +2,17 @@
 
 use firn_model::{LeftReason, Outcome};
 
+/// What kind of failure an outcome `failed` is, by what follows from it (design section 4, "Outcomes").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// Trying again changes nothing: a person must look.
+    Permanent,
+    /// Other writers changed the partition under the work twice: later it may go well.
+    Moving,
+    /// A fault of the program or of the machine: panic, failed row proof.
+    Fault,
+}
+
 /// Figures and outcome of one partition's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionReport {
@@ -9,6 +20,12 @@ pub struct PartitionReport {
     pub outcome: Outcome,
     /// Why, for a person.
     pub reason: String,
+    /// With outcome `failed`: what kind.
+    pub failure: Option<Failure>,
+    /// What was left though the rule selected it: the next run would be at the same place again, until the inputs change.
+    pub stuck: Option<LeftReason>,
+    /// Groups that were selected and not worked on before the deadline.
+    pub waiting_groups: usize,
     /// Live data files before.
     pub files_before: u64,
     /// Live data files after.
@@ -37,6 +54,9 @@ impl PartitionReport {
         Self {
             outcome,
             reason: reason.into(),
+            failure: None,
+            stuck: None,
+            waiting_groups: 0,
             files_before: files,
             files_after: files,
             rows_in: 0,
@@ -53,6 +73,18 @@ impl PartitionReport {
     /// Left for a reason that is no failure.
     pub fn left(reason: &LeftReason, files: u64) -> Self {
         Self::idle(Outcome::Left, reason.to_string(), files)
+    }
+
+    /// Ends as failed.
+    pub(crate) fn fail(&mut self, failure: Failure, reason: impl Into<String>) {
+        self.end(Outcome::Failed, reason);
+        self.failure = Some(failure);
+    }
+
+    /// Ends with this outcome; the figures stay.
+    pub(crate) fn end(&mut self, outcome: Outcome, reason: impl Into<String>) {
+        self.outcome = outcome;
+        self.reason = reason.into();
     }
 
     /// Adds a committed group.

@@ -59,17 +59,37 @@ impl GroupOutputs {
     }
 }
 
-/// An output that could not be written. Not to be tried again by itself: the store has retried already.
-fn write_error(path: &str, detail: String) -> ColumnarError {
-    ColumnarError::Write { file: path.to_owned(), source: detail.into(), retryable: false }
+/// An output that could not be written. The store has retried already; `retryable` says that a later run may go better.
+fn write_error(path: &str, failed: Failed) -> ColumnarError {
+    ColumnarError::Write { file: path.to_owned(), source: failed.detail.into(), retryable: failed.retryable }
+}
+
+/// How an upload failed.
+#[derive(Debug, Clone)]
+struct Failed {
+    detail: String,
+    retryable: bool,
+}
+
+impl Failed {
+    fn finally(detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), retryable: false }
+    }
+}
+
+impl From<StorageError> for Failed {
+    fn from(error: StorageError) -> Self {
+        Self { detail: error.to_string(), retryable: error.is_retryable() }
+    }
 }
 
 impl OutputFactory for GroupOutputs {
     fn create(&mut self) -> Result<Box<dyn OutputSink>, ColumnarError> {
         let name = output_name(&self.inputs_hash, Uuid::new_v4());
-        let path =
-            output_path(&self.table, &self.partition, &name).map_err(|error| write_error(&name, error.to_string()))?;
-        let id = self.table.store.blob_id(&path).map_err(|error| write_error(&path, error.to_string()))?;
+        let path = output_path(&self.table, &self.partition, &name)
+            .map_err(|error| write_error(&name, Failed::finally(error.to_string())))?;
+        let id =
+            self.table.store.blob_id(&path).map_err(|error| write_error(&path, Failed::finally(error.to_string())))?;
         let (sender, receiver) = mpsc::channel(1);
         let task = self.handle.spawn(upload(self.table.store.blobs().clone(), id.clone(), receiver));
         Ok(Box::new(UploadSink {
@@ -79,6 +99,7 @@ impl OutputFactory for GroupOutputs {
             written: 0,
             sender: Some(sender),
             task: Some(task),
+            failed: None,
             handle: self.handle.clone(),
             finished: self.finished.clone(),
         }))
@@ -128,6 +149,8 @@ struct UploadSink {
     written: u64,
     sender: Option<mpsc::Sender<Step>>,
     task: Option<JoinHandle<Result<Option<BlobProperties>, StorageError>>>,
+    /// Why the task ended, when it ended early.
+    failed: Option<Failed>,
     handle: Handle,
     finished: Arc<Mutex<Vec<Uploaded>>>,
 }
@@ -145,7 +168,12 @@ impl UploadSink {
     fn send(&mut self, step: Step) -> io::Result<()> {
         match &self.sender {
             Some(sender) if sender.blocking_send(step).is_ok() => Ok(()),
-            _ => Err(io::Error::other(self.outcome().err().unwrap_or_else(|| "the upload ended early".to_owned()))),
+            _ => {
+                let failed = self.outcome().err().unwrap_or_else(|| Failed::finally("the upload ended early"));
+                self.failed = Some(failed.clone());
+                // The writer takes the error out of its wrapping, so its meaning is kept.
+                Err(io::Error::other(write_error(&self.path, failed)))
+            }
         }
     }
 
@@ -158,15 +186,15 @@ impl UploadSink {
     }
 
     /// Waits for the task and says how it ended.
-    fn outcome(&mut self) -> Result<Option<BlobProperties>, String> {
+    fn outcome(&mut self) -> Result<Option<BlobProperties>, Failed> {
         self.sender = None;
         match self.task.take() {
             Some(task) => match self.handle.block_on(task) {
                 Ok(Ok(properties)) => Ok(properties),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(error) => Err(format!("the upload task ended: {error}")),
+                Ok(Err(error)) => Err(error.into()),
+                Err(error) => Err(Failed::finally(format!("the upload task ended: {error}"))),
             },
-            None => Err("the upload had already ended".to_owned()),
+            None => Err(self.failed.clone().unwrap_or_else(|| Failed::finally("the upload had already ended"))),
         }
     }
 }
@@ -195,17 +223,21 @@ impl OutputSink for UploadSink {
     }
 
     fn close(mut self: Box<Self>) -> Result<(), ColumnarError> {
-        let error = |sink: &Self, detail: String| write_error(&sink.path, detail);
-        self.flush_block().map_err(|cause| error(&self, cause.to_string()))?;
-        self.send(Step::Complete).map_err(|cause| error(&self, cause.to_string()))?;
-        let properties = self.outcome().map_err(|cause| error(&self, cause))?;
+        let error = |sink: &Self, detail: &str| write_error(&sink.path, Failed::finally(detail));
+        let of_io = |sink: &Self, cause: io::Error| match cause.downcast::<ColumnarError>() {
+            Ok(known) => known,
+            Err(cause) => error(sink, &cause.to_string()),
+        };
+        self.flush_block().map_err(|cause| of_io(&self, cause))?;
+        self.send(Step::Complete).map_err(|cause| of_io(&self, cause))?;
+        let properties = self.outcome().map_err(|cause| write_error(&self.path, cause))?;
         let size = match properties {
             Some(properties) if properties.size == self.written => properties.size,
             Some(properties) => {
                 let detail = format!("the store holds {} bytes of {} written", properties.size, self.written);
-                return Err(error(&self, detail));
+                return Err(error(&self, &detail));
             }
-            None => return Err(error(&self, "the upload was aborted".to_owned())),
+            None => return Err(error(&self, "the upload was aborted")),
         };
         self.finished.lock().unwrap_or_else(PoisonError::into_inner).push(Uploaded {
             path: self.path.clone(),

@@ -5,7 +5,7 @@
 //! - [`scan`]: what is live in it, by partition, as facts of the model;
 //! - [`commit`]: swaps a group's files for its outputs in one snapshot;
 //! - [`location`], [`new_file`]: where new files belong and what a manifest says of them;
-//! - [`filter`]: which partitions a person asked for;
+//! - [`filter`]: which partitions a person asked for; [`partition_json`]: the partition that a message names;
 //! - [`order`]: the row order of a dataset on a table;
 //! - [`partition_type`], [`key_bytes`]: types of partition values, values as ordered bytes;
 //! - [`io`]: a blob store as the iceberg crate's file I/O;
@@ -25,6 +25,7 @@ pub mod loaded;
 pub mod location;
 pub mod new_file;
 pub mod order;
+pub mod partition_json;
 pub mod partition_type;
 pub mod scan;
 #[cfg(test)]
@@ -42,4 +43,5 @@ pub use loaded::LoadedTable;
 pub use location::output_path;
 pub use new_file::{NewDataFile, NewFileMetrics};
 pub use order::{OrderColumns, OrderError, row_order};
+pub use partition_json::partition_from_json;
 pub use scan::{Audit, PartitionFacts, PartitionStats, audit, partition_facts, partition_stats};

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::emitter::Emitter;
 use crate::event::Event;
 use crate::memory::peak_rss_bytes;
+use crate::message::Parked;
 
 /// The counter of refused commits, under the name that the compactor specification gives it.
 pub const CONFLICTS_COUNTER: &str = "tracelake_catalog_commit_conflicts_total{component=\"compactor\"}";
@@ -156,6 +157,12 @@ impl PartitionRun {
     /// The work is over.
     pub fn finish(mut self, result: PartitionResult) {
         self.end(result);
+    }
+
+    /// The work is over and its message is parked: that is the terminal event.
+    pub fn park(mut self, parked: Parked) {
+        self.start = None;
+        self.emitter.emit(&parked.counted());
     }
 
     fn end(&mut self, result: PartitionResult) {

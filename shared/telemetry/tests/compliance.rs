@@ -208,3 +208,48 @@ impl Write for Gone {
 fn nobody_listening_stops_no_work() {
     PartitionRun::start(&Emitter::to(Gone), start()).finish(PartitionResult::new(Outcome::Done, "merged"));
 }
+
+#[test]
+fn a_parked_message_has_one_event_and_no_other() {
+    let calls = Calls::default();
+    let parked = Parked {
+        id: "ab12".into(),
+        dataset: Some("spans".into()),
+        spec_id: Some(3),
+        partition: Some(json!({ "day": "2026-11-01", "region": null })),
+        pass: None,
+        invocation: "run-1".into(),
+        reason: "over budget".into(),
+        attempts: 2,
+        dequeue_count: 1,
+        ..Parked::default()
+    };
+    PartitionRun::start(&Emitter::to(calls.clone()), start()).park(parked);
+    let mut lines = calls.lines();
+    assert_eq!(lines.len(), 1);
+    lines[0].as_object_mut().unwrap().remove("time").unwrap();
+    assert_eq!(
+        lines[0],
+        json!({
+            "event": "parked", "outcome": "parked", "id": "ab12", "dataset": "spans", "specId": 3,
+            "partition": { "day": "2026-11-01", "region": null }, "pass": null, "invocation": "run-1",
+            "reason": "over budget", "attempts": 2, "dequeueCount": 1, "counters": { PARKED_COUNTER: 1 }
+        })
+    );
+}
+
+#[test]
+fn a_deferred_message_says_for_how_long() {
+    let calls = Calls::default();
+    let deferred = MessageDeferred {
+        dataset: None,
+        pass: None,
+        invocation: "run-1".into(),
+        reason: "version 2 is newer".into(),
+        hidden_seconds: 3600,
+    };
+    Emitter::to(calls.clone()).emit(&deferred);
+    let line = &calls.lines()[0];
+    assert_eq!(line["event"], "messageDeferred");
+    assert_eq!((&line["outcome"], &line["hiddenSeconds"]), (&json!("deferred"), &json!(3600)));
+}

@@ -15,6 +15,7 @@ mod ledger;
 mod output;
 mod request;
 mod source;
+mod stop;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -28,8 +29,9 @@ pub use error::{MergeError, Space};
 pub(crate) use keys::{KeyReader, KeyReading, key_order};
 pub use request::{
     EngineLimits, Hidden, MergeInput, MergeReport, MergeRequest, MergedFile, OutputFactory, OutputSink,
-    POSITION_COLUMN, SEQUENCE_COLUMN, SOURCE_COLUMN, StopFlag,
+    POSITION_COLUMN, SEQUENCE_COLUMN, SOURCE_COLUMN,
 };
+pub use stop::StopFlag;
 
 use crate::writer::WriterSettings;
 

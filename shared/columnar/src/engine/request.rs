@@ -3,11 +3,11 @@
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_schema::SchemaRef;
 use firn_model::{KeyRange, RowOrder};
 
+use super::stop::StopFlag;
 use crate::admit::Admission;
 use crate::error::ColumnarError;
 use crate::input::InputFile;
@@ -122,22 +122,6 @@ impl Default for EngineLimits {
             key_rows: 8_192,
             fan_in: usize::MAX,
         }
-    }
-}
-
-/// A flag that ends a merge early; clones share it.
-#[derive(Debug, Clone, Default)]
-pub struct StopFlag(Arc<AtomicBool>);
-
-impl StopFlag {
-    /// Asks for the end.
-    pub fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the end was asked for.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
     }
 }
 
