@@ -7,10 +7,13 @@
 //! - [`ranges`]: key ranges that footers prove, for the rule full;
 //! - [`settings`]: the dataset's keys and the table's properties, as the merge wants them;
 //! - [`services`]: what a run works with; [`control`]: what it is told and tells on its way;
-//! - [`turns`], [`memory_budget`]: what runs of one table and of one process share.
+//! - [`turns`], [`lease_turns`], [`memory_budget`]: what runs of one table and of one process share;
+//! - [`host`]: what the host's functions work with.
 
 pub mod control;
 pub mod group;
+pub mod host;
+pub mod lease_turns;
 pub mod memory_budget;
 pub mod naming;
 pub mod partition;
@@ -22,6 +25,8 @@ pub mod turns;
 pub mod upload;
 
 pub use control::{GroupPlace, NoRecord, RunControl, Step, StepSink};
+pub use host::{FanOut, FanOutError, FannedOut, HostServices, NoFanOut};
+pub use lease_turns::LeaseTurns;
 pub use memory_budget::{MemoryBudget, Reservation};
 pub use naming::facts_hash;
 pub use partition::{PartitionJob, plan_facts, run_partition, run_partition_with};

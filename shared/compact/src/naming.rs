@@ -1,6 +1,7 @@
 //! Names of outputs and the hash of what they were made from (design section 6, "Output name").
 
 use firn_model::RowOrder;
+use firn_state::hash_inputs;
 use firn_table::PartitionFacts;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -56,20 +57,11 @@ pub fn inputs_hash(inputs: &HashedInputs<'_>) -> String {
     hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// 64 hex digits that change whenever what there is to merge in a partition changes: a live data file, a delete file, the schema. Records of
-/// work carry it, so that parked work is taken up again exactly when it may go otherwise (design section 4).
-pub fn facts_hash(facts: &PartitionFacts, schema_id: i32) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(schema_id.to_be_bytes());
-    let paths = |paths: &mut dyn Iterator<Item = &str>| {
-        let mut sorted: Vec<&str> = paths.collect();
-        sorted.sort_unstable();
-        sorted.into_iter().map(|path| format!("{}:{path}\n", path.len())).collect::<String>()
-    };
-    hasher.update(paths(&mut facts.files.iter().map(|file| file.path.as_str())));
-    hasher.update([0]);
-    hasher.update(paths(&mut facts.deletes.iter().map(|delete| delete.path.as_str())));
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+/// The hash of what there is to merge in a partition, for its record. Planner and worker take it from here, so that both give the same
+/// files.
+pub fn facts_hash(facts: &PartitionFacts) -> String {
+    let files = facts.files.iter().map(|file| file.path.as_str());
+    hash_inputs(files.chain(facts.deletes.iter().map(|delete| delete.path.as_str())))
 }
 
 /// `<hash>-<uuid>.parquet`: the UUID is fresh for each attempt and file, so attempts never share a blob.

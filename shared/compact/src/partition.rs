@@ -80,7 +80,7 @@ async fn run_round(
             return Round::Ended;
         }
     };
-    let inputs_hash = facts_hash(&facts, table.metadata.current_schema_id());
+    let inputs_hash = facts_hash(&facts);
     if let Err(reason) = control.steps.step(Step::Loaded { inputs_hash }).await {
         report.end(Outcome::Retry, reason);
         return Round::Ended;
