@@ -19,11 +19,18 @@ impl Exit {
     /// Wrong usage weighs more than a failure: running again without a change helps the second, never the first.
     pub(crate) fn of_pass(result: &Result<PassSummary, PassError>) -> Self {
         match result {
-            Err(PassError::Usage(_)) => Exit::Usage,
-            Err(PassError::Unavailable(_)) => Exit::Failed,
+            Err(error) => Exit::of_error(error),
             Ok(summary) if summary.datasets_refused > 0 => Exit::Usage,
             Ok(summary) if !summary.ok() => Exit::Failed,
             Ok(_) => Exit::Done,
+        }
+    }
+
+    /// For a command that did not take place.
+    pub(crate) fn of_error(error: &PassError) -> Self {
+        match error {
+            PassError::Usage(_) => Exit::Usage,
+            PassError::Unavailable(_) => Exit::Failed,
         }
     }
 }

@@ -58,6 +58,7 @@ fn run(cli: Cli) -> Exit {
     };
     let exit = runtime.block_on(async {
         match cli.command {
+            Command::Compact(args) if !args.is_manual() => commands::compactor::run(args.config).await,
             Command::Compact(args) => commands::compact::run(args, &context).await,
             Command::Verify(args) => commands::verify::run(args, &context).await,
             // What comes later has answered above.

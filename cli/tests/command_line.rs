@@ -61,7 +61,6 @@ fn wrong_usage_is_exit_code_2() {
 
 #[test]
 fn what_comes_later_says_with_what() {
-    refused(&["compact", "--config", "f"], "comes with the host path");
     refused(&["compact", "--config", "f", "--enqueue", "--full"], "firn compact --enqueue comes with the host path");
     refused(&["compact", "--config", "f", "--orphan-dry-run"], "comes with orphan cleanup");
     refused(&["demo"], "firn demo comes with the host path");

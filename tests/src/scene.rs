@@ -87,9 +87,16 @@ impl Scene {
     /// `firn --format json compact --config … <flags>`, not started yet. Without flags it is `--dataset readings`: a run by hand needs one.
     pub fn compact_command(&self, flags: &[&str]) -> Command {
         let flags = if flags.is_empty() { &["--dataset", "readings"] } else { flags };
+        let mut command = self.compactor_command();
+        command.args(flags);
+        command
+    }
+
+    /// `firn --format json compact --config …`, not started yet: the long-running compactor.
+    pub fn compactor_command(&self) -> Command {
         let mut command = firn();
         command.current_dir(self.folder.path()).env("TMPDIR", self.folder.path());
-        command.args(["--format", "json", "compact", "--config"]).arg(self.config()).args(flags);
+        command.args(["--format", "json", "compact", "--config"]).arg(self.config());
         command
     }
 

@@ -1,6 +1,9 @@
 //! `firn compact` on tables that PyIceberg wrote into a local folder.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use firn_tests::Scene;
 use firn_tests::scene::TABLE;
 use serde_json::{Value, json};
@@ -80,5 +83,35 @@ fn text_without_any_order_keeps_commit_order_and_every_row() {
     let lines = scene.compact(&[]).expect_code(0).lines();
     assert_eq!(outcomes(&lines), ["done"]);
     assert_eq!(scene.digest(), rows_before);
+    scene.check_converged(&[]);
+}
+
+#[test]
+fn the_long_running_compactor_ticks_at_its_start_and_ends_when_it_is_told_to() {
+    let scene = Scene::local();
+    scene.configure(EAGER, READINGS);
+    scene.lake.make_table(TABLE, &WEATHER);
+    let deduplicated = scene.lake.digest(TABLE, &["--dedup", "origin,time_hour"]);
+
+    let mut compactor =
+        scene.compactor_command().stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("firn starts");
+    let mut events: Vec<Value> = Vec::new();
+    let mut lines = BufReader::new(compactor.stdout.take().unwrap()).lines();
+    while events.last().is_none_or(|event| event["event"] != "passFinished") {
+        let line = lines.next().expect("it goes on after the pass").unwrap();
+        events.push(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}")));
+    }
+    let process = compactor.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+    assert_eq!(compactor.wait().unwrap().code(), Some(0));
+
+    let pass = events.pop().unwrap();
+    assert_eq!((&pass["rule"], &pass["outcome"], &pass["failed"]), (&json!("backlog"), &json!("done"), &json!(0)));
+    assert!(events.len() > 1, "{events:#?}");
+    for event in &events {
+        assert_eq!((&event["event"], &event["outcome"]), (&json!("partitionFinished"), &json!("done")), "{event}");
+    }
+    assert_eq!(pass["done"], json!(events.len()));
+    assert_eq!(scene.digest(), deduplicated);
     scene.check_converged(&[]);
 }

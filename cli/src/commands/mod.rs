@@ -1,6 +1,7 @@
 //! One file per command: read what it needs, run it, answer, say how the program ends.
 
 pub(crate) mod compact;
+pub(crate) mod compactor;
 pub(crate) mod verify;
 
 use std::future::Future;
@@ -96,7 +97,8 @@ pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T, Pa
     }
 }
 
-async fn told_to_stop() {
+/// Ready when the process is told to stop (Ctrl-C, SIGTERM).
+pub(crate) async fn told_to_stop() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

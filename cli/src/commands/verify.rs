@@ -1,6 +1,6 @@
 //! `firn verify`: recomputes proofs and invariants on live tables and changes nothing.
 
-use firn_pass::{PassError, VerifyCheck};
+use firn_pass::VerifyCheck;
 
 use crate::args::OverDatasets;
 use crate::commands::{Context, complain, load_config, until_interrupted};
@@ -25,8 +25,7 @@ pub(crate) async fn run(args: OverDatasets, context: &Context) -> Exit {
         complain(error);
     }
     match result {
-        Err(PassError::Usage(_)) => Exit::Usage,
-        Err(PassError::Unavailable(_)) => Exit::Failed,
+        Err(error) => Exit::of_error(&error),
         Ok(()) if failed > 0 => Exit::Failed,
         Ok(()) => Exit::Done,
     }

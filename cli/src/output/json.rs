@@ -20,18 +20,7 @@ impl JsonLines {
     }
 
     pub(crate) fn planned(&mut self, planned: &PlannedPartition) {
-        self.line(&json!({
-            "dataset": planned.dataset,
-            "partition": planned.partition.to_json(),
-            "specId": planned.partition.spec_id,
-            "decision": if planned.selected { "selected" } else { "left" },
-            "rule": planned.rule.as_str(),
-            "reason": planned.reason,
-            "files": planned.files,
-            "fileCount": planned.files.len(),
-            "bytes": planned.bytes,
-            "rows": planned.rows,
-        }));
+        self.line(&planned.to_json());
     }
 
     pub(crate) fn finished(&mut self, finished: &FinishedPartition) {

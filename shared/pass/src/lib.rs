@@ -1,12 +1,26 @@
 //! One pass over the datasets: schedule, load, plan, record, and merge here or enqueue (design sections 3, 4 and 9).
 
+mod due;
+mod events;
+mod here;
+mod load;
+mod long_running;
 mod manual;
+mod queue;
 mod report;
 mod request;
 mod verify;
 mod wiring;
 
+pub use long_running::long_running;
 pub use manual::manual;
-pub use report::{FailedDataset, FinishedPartition, PassError, PassSummary, PlannedPartition, Report, VerifyCheck};
+pub use queue::by_message::Planner;
+pub use queue::enqueue::enqueue;
+pub use queue::summary::{EnqueueSummary, SendCounts, TickSummary};
+pub use queue::tick::tick;
+pub use report::{
+    EnqueuedPartition, FailedDataset, FinishedPartition, NoReport, PassError, PassSummary, PlannedPartition, Report,
+    VerifyCheck,
+};
 pub use request::{DateRange, ManualRequest, PartitionCondition, RequestError};
 pub use verify::verify;

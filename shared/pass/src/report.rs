@@ -1,6 +1,7 @@
 //! What a pass says of itself while it runs and at its end.
 
 use firn_model::{Outcome, PartitionKey, Rule};
+use serde_json::{Value, json};
 use thiserror::Error;
 
 /// Takes what a pass finds and does, partition by partition, as it happens.
@@ -11,6 +12,34 @@ pub trait Report: Send {
     fn finished(&mut self, partition: &FinishedPartition);
     /// A dataset could not be planned at all and was passed over.
     fn failed(&mut self, dataset: &FailedDataset);
+    /// A pass that enqueues looked at a partition.
+    fn enqueued(&mut self, _: &EnqueuedPartition) {}
+}
+
+/// Says nothing: for passes whose events and counts are enough.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoReport;
+
+impl Report for NoReport {
+    fn planned(&mut self, _: &PlannedPartition) {}
+    fn finished(&mut self, _: &FinishedPartition) {}
+    fn failed(&mut self, _: &FailedDataset) {}
+}
+
+/// What a pass that enqueues did with a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnqueuedPartition {
+    /// Name of the dataset.
+    pub dataset: String,
+    /// Spec id and tuple.
+    pub partition: PartitionKey,
+    /// `sent`, `sentAgain`, `raised` (the rule of a queued one), `running` (queued or being worked on already), `atRest` (parked or
+    /// cooling), `left`, or `failed`.
+    pub decision: &'static str,
+    /// The rule that selected it, or the one it was looked at with.
+    pub rule: Rule,
+    /// Why.
+    pub reason: String,
 }
 
 /// What the planner decided for a partition.
@@ -32,6 +61,24 @@ pub struct PlannedPartition {
     pub bytes: u64,
     /// Rows of these files.
     pub rows: u64,
+}
+
+impl PlannedPartition {
+    /// The JSON form that dry runs answer with (design section 10).
+    pub fn to_json(&self) -> Value {
+        json!({
+            "dataset": self.dataset,
+            "partition": self.partition.to_json(),
+            "specId": self.partition.spec_id,
+            "decision": if self.selected { "selected" } else { "left" },
+            "rule": self.rule.as_str(),
+            "reason": self.reason,
+            "files": self.files,
+            "fileCount": self.files.len(),
+            "bytes": self.bytes,
+            "rows": self.rows,
+        })
+    }
 }
 
 /// How a partition ended.

@@ -2,6 +2,7 @@
 //! by hand are read by the same functions.
 
 use chrono::NaiveDate;
+use firn_model::Rule;
 use thiserror::Error;
 
 /// One manual pass.
@@ -26,6 +27,13 @@ pub struct DateRange {
     pub from: NaiveDate,
     /// Last day, never before the first.
     pub to: NaiveDate,
+}
+
+impl ManualRequest {
+    /// The rule that it asks by.
+    pub fn rule(&self) -> Rule {
+        if self.full { Rule::Full } else { Rule::Manual }
+    }
 }
 
 /// `COL=VALUE`.

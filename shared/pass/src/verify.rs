@@ -13,7 +13,7 @@ use firn_table::{
 };
 use tokio::runtime::Handle;
 
-use crate::manual::{chosen, pass_error};
+use crate::load::{chosen, pass_error};
 use crate::report::{PassError, VerifyCheck};
 use crate::wiring;
 

@@ -9,7 +9,7 @@ use firn_storage::azure::{AzureOptions, AzureStore, ConnectionString};
 use firn_storage::{BlobStore, RoutingStore};
 use firn_table::{SqlCatalog, TableStore};
 
-use crate::manual::pass_error;
+use crate::load::pass_error;
 use crate::report::PassError;
 
 /// Opens what a pass works with. Temporary files of runs that died are removed on the way.

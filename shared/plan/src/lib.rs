@@ -2,7 +2,6 @@
 //!
 //! - [`plan_partition`]: the groups of one partition, or the reason why it is left;
 //! - [`plan_by_strongest`]: the same by the strongest of several rules, as a tick asks;
-//! - [`inputs_hash`]: what the plan selects, as one value;
 //! - [`decide_by_counts`]: the part of a rule that needs counts only, so that most partitions need not be loaded.
 //!
 //! A partition goes through `planner`: checks, `size_rule`, `sorted_run`, then `runs` (which files may be merged together)
@@ -10,7 +9,6 @@
 
 mod cut;
 mod decision;
-mod inputs;
 mod overlap;
 mod planner;
 mod runs;
@@ -20,7 +18,6 @@ mod sorted_run;
 mod strongest;
 
 pub use decision::{Group, PartitionDecision};
-pub use inputs::inputs_hash;
 pub use planner::plan_partition;
 pub use settings::{PartitionFiles, PlanSettings, TableRules};
 pub use size_rule::{Counts, SizeDecision, decide_by_counts};

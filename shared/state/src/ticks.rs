@@ -1,6 +1,6 @@
 //! What the planner remembers between ticks: `ticks/compact`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ pub struct TickRecord {
     /// Scheduled times up to here are done, or dropped because they were too old.
     #[serde(with = "time::option", default)]
     pub schedule_done_until: Option<DateTime<Utc>>,
+    /// Passes with partitions on the queue.
+    #[serde(default)]
+    pub open_passes: BTreeSet<String>,
     /// How far each dataset has come.
     #[serde(default)]
     pub cursors: BTreeMap<String, DatasetCursor>,

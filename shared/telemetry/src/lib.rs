@@ -21,4 +21,4 @@ pub use event::Event;
 pub use memory::peak_rss_bytes;
 pub use message::{MessageDeferred, PARKED_COUNTER, Parked};
 pub use partition::{CONFLICTS_COUNTER, PartitionFinished, PartitionResult, PartitionRun, PartitionStart};
-pub use pass::{DEADLINE_COUNTER, DatasetFailed, FAILURES_COUNTER, PassFinished};
+pub use pass::{DEADLINE_COUNTER, DatasetFailed, FAILURES_COUNTER, PassFinished, PassOverDeadline};

@@ -42,6 +42,8 @@ pub struct PassFinished {
     pub failed: u64,
     /// Selected partitions that wait for the next pass.
     pub waiting: u64,
+    /// Messages that it sent.
+    pub sent: u64,
     /// Live data files of its partitions before.
     pub files_before: u64,
     /// Live data files of its partitions after.
@@ -76,6 +78,42 @@ impl Event for PassFinished {
     fn outcome(&self) -> &'static str {
         let failed = self.failed > 0 || self.datasets_failed > 0;
         if failed { Outcome::Failed.as_str() } else { Outcome::Done.as_str() }
+    }
+}
+
+/// A pass whose partitions are on the queue runs longer than `compaction.runtimeDeadlineHours`. Emitted once for a pass.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PassOverDeadline {
+    /// Id of the pass.
+    pub pass: String,
+    /// This run of the program or function.
+    pub invocation: String,
+    /// Word of its rule.
+    pub rule: &'static str,
+    /// Its partitions that are queued or being worked on.
+    pub partitions: u64,
+    /// How long it has run.
+    pub duration_ms: u64,
+    /// What this event adds to counters, by their full names.
+    pub counters: BTreeMap<&'static str, u64>,
+}
+
+impl PassOverDeadline {
+    /// Fills the counter.
+    #[must_use]
+    pub fn counted(mut self) -> Self {
+        self.counters.insert(DEADLINE_COUNTER, 1);
+        self
+    }
+}
+
+impl Event for PassOverDeadline {
+    const NAME: &'static str = "passOverDeadline";
+
+    fn outcome(&self) -> &'static str {
+        // It is counted and never stopped.
+        "running"
     }
 }
 

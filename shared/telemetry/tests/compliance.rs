@@ -155,6 +155,24 @@ fn a_pass_has_failed_when_a_partition_or_a_dataset_has() {
 }
 
 #[test]
+fn a_pass_that_runs_on_over_its_deadline_is_counted_and_goes_on() {
+    let calls = Calls::default();
+    let event = PassOverDeadline {
+        pass: "p".into(),
+        invocation: "i".into(),
+        rule: "schedule",
+        partitions: 3,
+        duration_ms: 21_600_001,
+        ..PassOverDeadline::default()
+    };
+    Emitter::to(calls.clone()).emit(&event.counted());
+    let line = calls.lines().remove(0);
+    assert_eq!((&line["event"], &line["outcome"]), (&json!("passOverDeadline"), &json!("running")));
+    assert_eq!(line["counters"], json!({"firn_pass_deadline_exceeded_total": 1}));
+    assert_eq!((&line["partitions"], &line["durationMs"]), (&json!(3), &json!(21_600_001)));
+}
+
+#[test]
 fn a_dataset_that_was_passed_over_has_its_event() {
     let calls = Calls::default();
     let event = DatasetFailed {

@@ -1,0 +1,136 @@
+//! When a tick works and which scheduled times it makes up: arithmetic on UTC, which has no summer time (design sections 4
+//! and 9).
+
+use chrono::{DateTime, TimeDelta, Utc};
+use firn_config::Schedule;
+
+/// Timers fire a moment early or late. Without some play a tick that comes a second early would wait a whole further timer.
+const PLAY: i32 = 30;
+/// The most play, however long the interval is.
+const MOST_PLAY: TimeDelta = TimeDelta::seconds(30);
+
+/// Whether a tick works now: when the interval has passed since the recorded tick, or none is recorded. A recorded tick of the
+/// future (a clock that was set back) is waited for at most one interval.
+pub(crate) fn tick_is_due(last: Option<DateTime<Utc>>, now: DateTime<Utc>, interval: TimeDelta) -> bool {
+    let Some(last) = last else { return true };
+    let needed = interval - (interval / PLAY).min(MOST_PLAY);
+    (now - last).abs() >= needed
+}
+
+/// What the schedule asks for at a tick.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ScheduleDue {
+    /// The latest scheduled time that is made up now. Several missed ones make one pass.
+    pub(crate) made_up: Option<DateTime<Utc>>,
+    /// Scheduled times that are too long past, oldest first. They are not made up.
+    pub(crate) dropped: Vec<DateTime<Utc>>,
+}
+
+/// Scheduled times after `done_until` and not after `now`: made up when they are at most `catch_up` late, else dropped.
+///
+/// Without `done_until` nothing was ever planned here, so nothing was missed: the schedule counts from now on, as it counts from
+/// the start of a long-running compactor.
+pub(crate) fn schedule_due(
+    schedule: &Schedule,
+    done_until: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+    catch_up: TimeDelta,
+) -> ScheduleDue {
+    let mut due = ScheduleDue::default();
+    let Some(mut at) = done_until else { return due };
+    while let Some(next) = schedule.next_after(at).filter(|next| *next <= now) {
+        if now - next <= catch_up {
+            due.made_up = Some(next);
+        } else {
+            due.dropped.push(next);
+        }
+        at = next;
+    }
+    due
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::NaiveDate;
+
+    use super::*;
+
+    fn at(day: u32, hour: u32, minute: u32) -> DateTime<Utc> {
+        NaiveDate::from_ymd_opt(2026, 11, day).unwrap().and_hms_opt(hour, minute, 0).unwrap().and_utc()
+    }
+
+    fn due(text: &str, done_until: DateTime<Utc>, now: DateTime<Utc>, hours: i64) -> ScheduleDue {
+        schedule_due(&Schedule::parse(text).unwrap(), Some(done_until), now, TimeDelta::hours(hours))
+    }
+
+    #[test]
+    fn a_tick_works_when_the_interval_has_passed_and_when_none_is_recorded() {
+        let interval = TimeDelta::minutes(15);
+        let after = |seconds| tick_is_due(Some(at(1, 10, 0)), at(1, 10, 0) + TimeDelta::seconds(seconds), interval);
+        assert!(tick_is_due(None, at(1, 10, 0), interval));
+        assert!(!after(0));
+        assert!(!after(10 * 60));
+        assert!(!after(14 * 60 + 29));
+        assert!(after(14 * 60 + 30), "the timer came a moment early");
+        assert!(after(15 * 60));
+        let every_minute = |seconds| {
+            tick_is_due(Some(at(1, 10, 0)), at(1, 10, 0) + TimeDelta::seconds(seconds), TimeDelta::minutes(1))
+        };
+        assert!(!every_minute(57));
+        assert!(every_minute(58));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_stops_no_tick_for_ever() {
+        let interval = TimeDelta::minutes(15);
+        assert!(!tick_is_due(Some(at(1, 10, 5)), at(1, 10, 0), interval));
+        assert!(tick_is_due(Some(at(2, 10, 0)), at(1, 10, 0), interval));
+    }
+
+    #[test]
+    fn a_scheduled_time_is_made_up_once_by_the_first_tick_after_it() {
+        let schedule = "0 2 * * *";
+        assert_eq!(due(schedule, at(1, 1, 50), at(1, 1, 55), 12), ScheduleDue::default());
+        let made_up = |time| ScheduleDue { made_up: Some(time), dropped: vec![] };
+        assert_eq!(due(schedule, at(1, 1, 55), at(1, 2, 0), 12), made_up(at(1, 2, 0)), "due at its own minute");
+        assert_eq!(due(schedule, at(1, 1, 55), at(1, 2, 10), 12), made_up(at(1, 2, 0)));
+        assert_eq!(due(schedule, at(1, 2, 10), at(1, 2, 25), 12), ScheduleDue::default(), "not again");
+        assert_eq!(due(schedule, at(1, 2, 0), at(1, 2, 15), 12), ScheduleDue::default(), "after, not at");
+    }
+
+    #[test]
+    fn what_is_later_than_the_catch_up_is_dropped_and_named() {
+        let schedule = "0 2 * * *";
+        assert_eq!(due(schedule, at(1, 1, 0), at(1, 14, 0), 12).made_up, Some(at(1, 2, 0)), "twelve hours late");
+        let late = due(schedule, at(1, 1, 0), at(1, 14, 1), 12);
+        assert_eq!(late, ScheduleDue { made_up: None, dropped: vec![at(1, 2, 0)] });
+        let away = due(schedule, at(1, 1, 0), at(4, 9, 0), 12);
+        assert_eq!(
+            away,
+            ScheduleDue { made_up: Some(at(4, 2, 0)), dropped: vec![at(1, 2, 0), at(2, 2, 0), at(3, 2, 0)] }
+        );
+        assert_eq!(due(schedule, at(1, 1, 0), at(1, 2, 0), 0).made_up, Some(at(1, 2, 0)), "no catch-up: in time only");
+    }
+
+    #[test]
+    fn several_missed_times_make_one_pass() {
+        let all_night = due("0 * * * *", at(1, 0, 30), at(1, 5, 20), 12);
+        assert_eq!(all_night, ScheduleDue { made_up: Some(at(1, 5, 0)), dropped: vec![] });
+    }
+
+    #[test]
+    fn nothing_was_missed_before_the_first_tick() {
+        let schedule = Schedule::parse("* * * * *").unwrap();
+        assert_eq!(schedule_due(&schedule, None, at(1, 2, 0), TimeDelta::hours(12)), ScheduleDue::default());
+        assert_eq!(due("* * * * *", at(2, 0, 0), at(1, 0, 0), 12), ScheduleDue::default(), "a clock that was set back");
+    }
+
+    #[test]
+    fn the_night_without_an_hour_elsewhere_has_every_hour_in_utc() {
+        // 2026-03-29, when clocks in Europe leave out 02:00 to 03:00.
+        let day = NaiveDate::from_ymd_opt(2026, 3, 29).unwrap();
+        let time = |hour| day.and_hms_opt(hour, 30, 0).unwrap().and_utc();
+        assert_eq!(due("30 2 * * *", time(1), time(3), 12).made_up, Some(time(2)));
+        assert_eq!(due("30 1 * * *", time(1), time(3), 12), ScheduleDue::default());
+    }
+}

@@ -1,0 +1,179 @@
+//! One dataset, loaded fresh and planned partition by partition: the same for passes that merge here and passes that enqueue.
+
+use std::collections::{HashMap, HashSet};
+
+use firn_compact::{plan_settings, prove_key_ranges};
+use firn_config::{Config, Dataset};
+use firn_model::{LeftReason, PartitionKey, RowOrder, Rule};
+use firn_plan::{
+    Counts, PartitionDecision, PartitionFiles, PlanSettings, TableRules, left_by_counts, plan_by_strongest,
+};
+use firn_table::{
+    Catalog, LoadedTable, NextStep, OrderColumns, PartitionFacts, PartitionFilter, PartitionStats, PartitionTerm,
+    TableError, TableIdent, partition_facts, partition_stats, row_order,
+};
+
+use crate::report::{PassError, PlannedPartition};
+use crate::request::ManualRequest;
+
+/// Live files whose facts are held at once while a table is planned, so that memory does not grow with the table.
+const FACTS_AT_ONCE: u64 = 50_000;
+
+/// The table of a dataset as it is now, and how much there is in each partition asked for.
+pub(crate) struct LoadedDataset<'a> {
+    pub(crate) dataset: &'a Dataset,
+    pub(crate) table: LoadedTable,
+    pub(crate) order: RowOrder,
+    /// Largest debt first, so that a pass that is cut short has done what matters most.
+    pub(crate) stats: Vec<PartitionStats>,
+    settings: PlanSettings,
+}
+
+impl<'a> LoadedDataset<'a> {
+    /// Loads the table of a dataset and counts the partitions that the request asks for; all of them for the default one.
+    pub(crate) async fn load(
+        catalog: &dyn Catalog,
+        dataset: &'a Dataset,
+        request: &ManualRequest,
+    ) -> Result<Self, PassError> {
+        let ident = TableIdent::new(dataset.table.namespace.iter().cloned(), dataset.table.name.clone());
+        let table = catalog.load(&ident).await.map_err(pass_error)?;
+        let order = row_order(&table.metadata, &OrderColumns::from(dataset))
+            .map_err(|error| PassError::Usage(format!("dataset \"{}\": {error}", dataset.name)))?;
+        let filter = filter(&table, dataset, request)?;
+        let small_below = dataset.compaction.min_file_bytes();
+        let mut stats = partition_stats(&table, &dataset.branch, &filter, small_below).await.map_err(pass_error)?;
+        stats.sort_by_key(|partition| std::cmp::Reverse((partition.small_files, partition.files)));
+        Ok(Self { dataset, table, order, stats, settings: plan_settings(&dataset.compaction) })
+    }
+
+    /// Why nothing of this table is planned.
+    pub(crate) fn stopped(&self) -> Option<LeftReason> {
+        (!self.table.is_enabled()).then_some(LeftReason::Disabled)
+    }
+
+    /// Why a partition needs no look at its files.
+    pub(crate) fn left_by_counts(&self, stats: &PartitionStats, rules: &[Rule]) -> Option<LeftReason> {
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let counts =
+            Counts { files: count(stats.files), small_files: count(stats.small_files), small_bytes: stats.small_bytes };
+        left_by_counts(counts, &self.settings, rules).map(|(_, reason)| reason)
+    }
+
+    /// The facts of a few partitions.
+    pub(crate) async fn facts(
+        &self,
+        batch: &[&PartitionStats],
+    ) -> Result<HashMap<PartitionKey, PartitionFacts>, PassError> {
+        let wanted: HashSet<PartitionKey> = batch.iter().map(|stats| PartitionKey::clone(&stats.key)).collect();
+        partition_facts(&self.table, &self.dataset.branch, &wanted, &self.order).await.map_err(pass_error)
+    }
+
+    /// What the strongest of the rules that selects a partition does with it.
+    pub(crate) async fn decide(&self, facts: &mut PartitionFacts, rules: &[Rule]) -> (Rule, PartitionDecision) {
+        if let Some(strongest) = rules.first() {
+            prove_key_ranges(&self.table, &self.order, facts, *strongest).await;
+        }
+        let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes };
+        let table = TableRules {
+            format_version: self.table.format_version() as u8,
+            enabled: self.table.is_enabled(),
+            order: &self.order,
+        };
+        plan_by_strongest(partition, &table, &self.settings, rules)
+    }
+
+    /// A decision as a pass reports it.
+    pub(crate) fn planned(&self, key: &PartitionKey, rule: Rule, decision: &PartitionDecision) -> PlannedPartition {
+        let (selected, reason, files) = match decision {
+            PartitionDecision::Selected { reason, groups } => {
+                (true, reason.to_string(), groups.iter().flat_map(|group| group.files()).collect())
+            }
+            PartitionDecision::Left(reason) => (false, reason.to_string(), Vec::new()),
+        };
+        PlannedPartition {
+            dataset: self.dataset.name.clone(),
+            partition: key.clone(),
+            selected,
+            rule,
+            reason,
+            bytes: files.iter().map(|file| file.size).sum(),
+            rows: files.iter().map(|file| file.rows).sum(),
+            files: files.into_iter().map(|file| file.path.clone()).collect(),
+        }
+    }
+}
+
+fn filter(table: &LoadedTable, dataset: &Dataset, request: &ManualRequest) -> Result<PartitionFilter, PassError> {
+    let specs = table.spec_types().map_err(pass_error)?;
+    let range = request.date_range.map(|range| firn_table::DateRange { from: range.from, to: range.to });
+    let terms: Vec<PartitionTerm> = request
+        .partitions
+        .iter()
+        .map(|condition| PartitionTerm { column: condition.column.clone(), value: condition.value.clone() })
+        .collect();
+    PartitionFilter::new(&specs, range, &terms, dataset.time_column.as_deref())
+        .map_err(|error| PassError::Usage(format!("dataset \"{}\": {error}", dataset.name)))
+}
+
+/// The dataset asked for, or all of them.
+pub(crate) fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Dataset>, PassError> {
+    let Some(name) = name else { return Ok(config.datasets.iter().collect()) };
+    config.dataset(name).map(|dataset| vec![dataset]).ok_or_else(|| {
+        let known: Vec<&str> = config.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
+        PassError::Usage(format!("no dataset \"{name}\" in {}; it has {}", config.file, known.join(", ")))
+    })
+}
+
+/// Cuts partitions so that each batch has at most [`FACTS_AT_ONCE`] files, or one partition.
+pub(crate) fn batches<'s>(stats: &'s [&'s PartitionStats]) -> Vec<&'s [&'s PartitionStats]> {
+    let mut cuts = Vec::new();
+    let (mut start, mut files) = (0, 0);
+    for (at, partition) in stats.iter().enumerate() {
+        if at > start && files + partition.files > FACTS_AT_ONCE {
+            cuts.push(&stats[start..at]);
+            (start, files) = (at, 0);
+        }
+        files += partition.files;
+    }
+    if start < stats.len() {
+        cuts.push(&stats[start..]);
+    }
+    cuts
+}
+
+/// What a pass says of a table that cannot be read.
+pub(crate) fn pass_error(error: TableError) -> PassError {
+    match error.next_step() {
+        NextStep::Usage => PassError::Usage(error.to_string()),
+        NextStep::Absent | NextStep::Retry | NextStep::Skip => PassError::Unavailable(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn stats(files: u64) -> PartitionStats {
+        PartitionStats {
+            key: Arc::new(PartitionKey::unpartitioned(0)),
+            files,
+            bytes: 0,
+            rows: 0,
+            small_files: 0,
+            small_bytes: 0,
+            delete_files: 0,
+        }
+    }
+
+    #[test]
+    fn batches_hold_a_bounded_number_of_files_or_one_partition() {
+        let all = [stats(30_000), stats(30_000), stats(90_000), stats(1), stats(2)];
+        let all: Vec<&PartitionStats> = all.iter().collect();
+        let lengths: Vec<usize> = batches(&all).iter().map(|batch| batch.len()).collect();
+        assert_eq!(lengths, [1, 1, 1, 2]);
+        assert!(batches(&[]).is_empty());
+    }
+}

@@ -1,0 +1,246 @@
+//! One dataset of a pass that enqueues: load, plan, record, send.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use firn_compact::{HostServices, facts_hash};
+use firn_config::Dataset;
+use firn_model::{PartitionKey, Rule};
+use firn_plan::PartitionDecision;
+use firn_state::{Selection, Situation};
+use firn_table::PartitionStats;
+use futures::future::join_all;
+use serde_json::Value;
+
+use super::dispatch::{Dispatched, Dispatcher, Place};
+use super::records::{AT_ONCE, Records};
+use super::summary::SendCounts;
+use crate::load::{LoadedDataset, batches};
+use crate::report::{EnqueuedPartition, PassError, Report};
+use crate::request::ManualRequest;
+
+/// A pass that enqueues, for each of its datasets.
+pub(crate) struct FanOutPass<'a> {
+    pub(crate) host: &'a HostServices,
+    /// Id of the pass.
+    pub(crate) pass: &'a str,
+    pub(crate) request: &'a ManualRequest,
+    /// When it began.
+    pub(crate) now: DateTime<Utc>,
+    /// Whether the queue was empty then.
+    pub(crate) queue_empty: bool,
+    /// Whether it looks at every partition, and so knows which records nothing asks for: a tick does.
+    pub(crate) tidies: bool,
+}
+
+/// How far a dataset came, also when it came to an error.
+#[derive(Debug, Default)]
+pub(crate) struct DatasetProgress {
+    pub(crate) counts: SendCounts,
+    /// The snapshot that was planned.
+    pub(crate) snapshot_id: Option<i64>,
+    /// Partitions on the queue by their pass, as they were before this one.
+    pub(crate) passes: BTreeMap<String, u64>,
+}
+
+/// A partition that is about to be sent.
+struct Chosen {
+    key: PartitionKey,
+    selection: Selection,
+    place: Place,
+    fingerprint: String,
+}
+
+impl FanOutPass<'_> {
+    /// Plans a dataset by `rules`, strongest first, and sends what they select: largest debt first, at most
+    /// `maxPartitionsPerPass`.
+    pub(crate) async fn dataset(
+        &self,
+        dataset: &Dataset,
+        rules: &[Rule],
+        progress: &mut DatasetProgress,
+        report: &mut dyn Report,
+    ) -> Result<(), PassError> {
+        let mut records = Records::read(self.host, &dataset.name).await?;
+        progress.passes = records.passes();
+        let loaded = LoadedDataset::load(&*self.host.compact.catalog, dataset, self.request).await?;
+        progress.snapshot_id = loaded.table.head(&dataset.branch).map(|snapshot| snapshot.snapshot_id());
+        progress.counts.partitions = loaded.stats.len() as u64;
+        if let Some(reason) = loaded.stopped() {
+            tracing::info!(dataset = dataset.name, "left: {reason}");
+            progress.counts.left = progress.counts.partitions;
+            return Ok(());
+        }
+        let mut run = DatasetRun { pass: self, loaded: &loaded, rules, records: &mut records, report, progress };
+        run.plan_and_send().await?;
+        if self.tidies {
+            let situation = self.dispatcher().situation();
+            progress.counts.forgotten = records.forget_leftovers(self.host, &situation).await;
+        }
+        Ok(())
+    }
+
+    fn dispatcher(&self) -> Dispatcher<'_> {
+        Dispatcher { host: self.host, queue_empty: self.queue_empty, now: self.now }
+    }
+}
+
+struct DatasetRun<'a> {
+    pass: &'a FanOutPass<'a>,
+    loaded: &'a LoadedDataset<'a>,
+    rules: &'a [Rule],
+    records: &'a mut Records,
+    report: &'a mut dyn Report,
+    progress: &'a mut DatasetProgress,
+}
+
+impl DatasetRun<'_> {
+    async fn plan_and_send(&mut self) -> Result<(), PassError> {
+        let dispatcher = self.pass.dispatcher();
+        let situation = dispatcher.situation();
+        let cap = self.loaded.dataset.compaction.max_partitions_per_pass;
+        let uuid = self.loaded.table.metadata.uuid().to_string();
+        let mut wanted = Vec::new();
+        for stats in &self.loaded.stats {
+            let rules = self.rules_for(stats, &uuid, &situation);
+            match self.loaded.left_by_counts(stats, &rules) {
+                Some(reason) => self.left(&stats.key, rules[0], reason.to_string()),
+                None => wanted.push(stats),
+            }
+        }
+        for batch in batches(&wanted) {
+            if self.progress.counts.sent >= cap {
+                self.wait(batch, &uuid);
+                continue;
+            }
+            let mut facts = self.loaded.facts(batch).await?;
+            let mut rest = batch.iter();
+            while !rest.as_slice().is_empty() && self.progress.counts.sent < cap {
+                let room = usize::try_from(cap - self.progress.counts.sent).unwrap_or(usize::MAX).min(AT_ONCE);
+                let mut chosen = Vec::new();
+                while chosen.len() < room
+                    && let Some(stats) = rest.next()
+                {
+                    let Some(mut found) = facts.remove(&*stats.key) else { continue };
+                    let rules = self.rules_for(stats, &uuid, &situation);
+                    match self.loaded.decide(&mut found, &rules).await {
+                        (rule, PartitionDecision::Left(reason)) => self.left(&stats.key, rule, reason.to_string()),
+                        (rule, PartitionDecision::Selected { .. }) => {
+                            chosen.push(self.choose(&stats.key, &uuid, rule, facts_hash(&found)));
+                        }
+                    }
+                }
+                self.send(&dispatcher, chosen).await?;
+            }
+            self.wait(rest.as_slice(), &uuid);
+        }
+        Ok(())
+    }
+
+    /// The rules of the pass, and that of a record whose message never arrived, strongest first.
+    fn rules_for(&self, stats: &PartitionStats, uuid: &str, situation: &Situation) -> Vec<Rule> {
+        let silent = self.records.silent_rule(&stats.key.fingerprint(uuid), situation);
+        let mut rules: Vec<Rule> = self.rules.iter().copied().chain(silent).collect();
+        rules.sort_by(|one, other| other.cmp(one));
+        rules.dedup();
+        rules
+    }
+
+    fn choose(&self, key: &PartitionKey, uuid: &str, rule: Rule, inputs_hash: String) -> Chosen {
+        let dataset = &self.loaded.dataset.name;
+        let fingerprint = key.fingerprint(uuid);
+        let root = self.pass.host.state.root();
+        let partition = match key.to_json() {
+            Value::Object(partition) => partition,
+            _ => Default::default(),
+        };
+        Chosen {
+            key: key.clone(),
+            place: Place { record: root.inflight(dataset, &fingerprint), parked: root.parked(&fingerprint) },
+            fingerprint,
+            selection: Selection {
+                dataset: dataset.clone(),
+                partition,
+                spec_id: key.spec_id,
+                rule,
+                pass: self.pass.pass.to_owned(),
+                inputs_hash,
+            },
+        }
+    }
+
+    async fn send(&mut self, dispatcher: &Dispatcher<'_>, chosen: Vec<Chosen>) -> Result<(), PassError> {
+        let records: Vec<_> = chosen.iter().map(|chosen| self.records.take(&chosen.fingerprint)).collect();
+        let sending = chosen
+            .iter()
+            .zip(records)
+            .map(|(chosen, record)| dispatcher.dispatch(&chosen.selection, &chosen.place, record));
+        // Every one of them is counted before the first error ends the dataset.
+        let mut first_error = None;
+        for (chosen, result) in chosen.iter().zip(join_all(sending).await) {
+            match result {
+                Ok(dispatched) => self.count(chosen, &dispatched),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    fn count(&mut self, chosen: &Chosen, dispatched: &Dispatched) {
+        let counts = &mut self.progress.counts;
+        counts.selected += 1;
+        let (word, reason) = match dispatched {
+            Dispatched::Sent { why, again } => {
+                counts.sent += 1;
+                counts.resent += u64::from(*again);
+                (if *again { "sentAgain" } else { "sent" }, why.clone())
+            }
+            Dispatched::Raised { from } => {
+                counts.raised += 1;
+                ("raised", format!("queued by rule {from}"))
+            }
+            Dispatched::Running { why } => {
+                counts.running += 1;
+                ("running", why.clone())
+            }
+            Dispatched::AtRest { why } => {
+                counts.at_rest += 1;
+                ("atRest", why.clone())
+            }
+            Dispatched::Impossible { why } => {
+                counts.failed += 1;
+                tracing::error!(partition = %chosen.key, "cannot be sent: {why}");
+                ("failed", why.clone())
+            }
+        };
+        self.say(&chosen.key, chosen.selection.rule, word, reason);
+    }
+
+    fn left(&mut self, key: &PartitionKey, rule: Rule, reason: String) {
+        self.progress.counts.left += 1;
+        self.say(key, rule, "left", reason);
+    }
+
+    /// Partitions beyond the cap. Whether their files can be merged shows when their turn comes.
+    fn wait(&mut self, beyond: &[&PartitionStats], uuid: &str) {
+        for stats in beyond {
+            // Its record is taken out, so that it is not forgotten as one that nothing asks for.
+            if self.records.take(&stats.key.fingerprint(uuid)).is_some() {
+                self.progress.counts.selected += 1;
+                self.progress.counts.running += 1;
+            } else {
+                self.progress.counts.waiting += 1;
+            }
+        }
+    }
+
+    fn say(&mut self, key: &PartitionKey, rule: Rule, decision: &'static str, reason: String) {
+        self.report.enqueued(&EnqueuedPartition {
+            dataset: self.loaded.dataset.name.clone(),
+            partition: key.clone(),
+            decision,
+            rule,
+            reason,
+        });
+    }
+}

@@ -1,0 +1,33 @@
+//! Passes that send messages instead of merging (design section 4).
+//!
+//! - [`tick`]: what the timer starts: every rule that is due, over every dataset;
+//! - [`enqueue`]: what a person asks for, from the command line; [`by_message`]: the same by a message;
+//! - [`fan_out`]: one dataset: load, plan, record, send; [`records`]: its in-flight records; [`dispatch`]: one partition;
+//! - [`open_passes`]: passes whose partitions are still on the queue, and the deadline that is counted.
+
+pub(crate) mod by_message;
+pub(crate) mod dispatch;
+pub(crate) mod enqueue;
+pub(crate) mod fan_out;
+pub(crate) mod open_passes;
+pub(crate) mod records;
+pub(crate) mod summary;
+pub(crate) mod tick;
+
+use firn_state::StateError;
+use firn_storage::QueueError;
+
+use crate::report::PassError;
+
+/// What a pass says of state that cannot be read or changed.
+pub(crate) fn state_error(error: StateError) -> PassError {
+    match error {
+        StateError::Configuration(message) => PassError::Usage(message),
+        other => PassError::Unavailable(other.to_string()),
+    }
+}
+
+/// What a pass says of a queue that does not answer.
+pub(crate) fn queue_error(error: QueueError) -> PassError {
+    PassError::Unavailable(error.to_string())
+}

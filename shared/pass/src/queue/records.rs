@@ -1,0 +1,83 @@
+//! The in-flight records of one dataset, read once for a pass.
+
+use std::collections::{BTreeMap, HashMap};
+
+use firn_compact::HostServices;
+use firn_model::Rule;
+use firn_state::{Address, InflightRecord, LeftoverDecision, Read, Situation, StateError, decide_leftover};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::state_error;
+use crate::report::PassError;
+
+/// Documents that are read or changed at once.
+pub(crate) const AT_ONCE: usize = 16;
+
+/// Records by the fingerprint of their partition.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    found: HashMap<String, (Address<InflightRecord>, Read<InflightRecord>)>,
+}
+
+impl Records {
+    /// Reads the records of a dataset. Read before its table is loaded: what a worker finishes in between is merged in the table
+    /// that is planned, and so not asked for again.
+    pub(crate) async fn read(host: &HostServices, dataset: &str) -> Result<Self, PassError> {
+        let listed = host.state.list_inflight(Some(dataset)).await.map_err(state_error)?;
+        let read = stream::iter(listed).map(|listed| async move {
+            match host.state.read_listed(&listed).await {
+                Ok(Some(read)) => Ok(Some((listed.address.name().to_owned(), (listed.address, read)))),
+                Ok(None) => Ok(None),
+                // One record that is no record costs its partition, not the dataset.
+                Err(error @ (StateError::Unreadable { .. } | StateError::Newer { .. })) => {
+                    tracing::error!(%error, "record passed over");
+                    Ok(None)
+                }
+                Err(error) => Err(state_error(error)),
+            }
+        });
+        let found: Vec<_> = read.buffer_unordered(AT_ONCE).try_collect().await?;
+        Ok(Self { found: found.into_iter().flatten().collect() })
+    }
+
+    /// Partitions that are queued or being worked on, by their pass.
+    pub(crate) fn passes(&self) -> BTreeMap<String, u64> {
+        let mut passes = BTreeMap::new();
+        let running = self.found.values().map(|(_, read)| &read.value).filter(|record| !record.is_at_rest());
+        for record in running {
+            *passes.entry(record.pass.clone()).or_default() += 1;
+        }
+        passes
+    }
+
+    /// The record of a partition, for its dispatch.
+    pub(crate) fn take(&mut self, fingerprint: &str) -> Option<Read<InflightRecord>> {
+        self.found.remove(fingerprint).map(|(_, read)| read)
+    }
+
+    /// The rule of a record whose message is unsent or lost: the partition is asked for by it once more, else nobody would send
+    /// again what only a scheduled time or a person selects.
+    pub(crate) fn silent_rule(&self, fingerprint: &str, situation: &Situation) -> Option<Rule> {
+        let (_, Read { value: record, .. }) = self.found.get(fingerprint)?;
+        let silent = !record.is_at_rest() && decide_leftover(record, situation) != LeftoverDecision::Keep;
+        silent.then_some(record.rule)
+    }
+
+    /// Deletes records that nothing asks for any more, and says how many. What is left here was not selected.
+    pub(crate) async fn forget_leftovers(self, host: &HostServices, situation: &Situation) -> u64 {
+        let mut forgotten = 0;
+        for (_, (address, Read { value, version })) in self.found {
+            let LeftoverDecision::Forget { reason } = decide_leftover(&value, situation) else { continue };
+            match host.state.delete(&address, &version, None).await {
+                Ok(_) => {
+                    tracing::info!(dataset = value.dataset, partition = ?value.partition, "record deleted: {reason}");
+                    forgotten += 1;
+                }
+                Err(error) if error.is_conflict() => {}
+                Err(error) => tracing::warn!(%error, "a record that nothing asks for stays"),
+            }
+            // Its parked entry stays for the person who reads it.
+        }
+        forgotten
+    }
+}

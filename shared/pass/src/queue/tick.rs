@@ -1,0 +1,244 @@
+//! One tick of the planner: what the timer starts every few minutes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use firn_compact::HostServices;
+use firn_config::Dataset;
+use firn_model::Rule;
+use firn_plan::tick_rules;
+use firn_state::{DatasetCursor, PassRecord, Read, TickRecord};
+use uuid::Uuid;
+
+use super::fan_out::{DatasetProgress, FanOutPass};
+use super::summary::{EnqueueSummary, TickSummary};
+use super::{open_passes, queue_error, state_error};
+use crate::due::{ScheduleDue, schedule_due, tick_is_due};
+use crate::events::PassEvents;
+use crate::report::{NoReport, PassError};
+use crate::request::ManualRequest;
+
+/// The function whose ticks are recorded.
+const FUNCTION: &str = "compact";
+/// Scheduled times that are dropped are named one by one up to here.
+const NAMED: usize = 100;
+
+/// Plans every dataset by the rules that are due and sends a message for each partition that they select. Does nothing before
+/// `backlogCheckIntervalMinutes` have passed since the recorded tick. The tick is recorded after its last message was sent, so
+/// one that died is done again; planners side by side do no harm.
+///
+/// # Errors
+/// [`PassError::Unavailable`] when state or queue do not answer: nothing is recorded, and the next timer tries again. A dataset that
+/// cannot be planned is logged, counted and passed over instead.
+pub async fn tick(host: &HostServices, invocation: &str) -> Result<TickSummary, PassError> {
+    let now = host.clock.now();
+    let address = host.state.root().tick(FUNCTION);
+    let read = host.state.read(&address).await.map_err(state_error)?;
+    let (before, version) = match read {
+        Some(Read { value, version }) => (value, Some(version)),
+        None => (TickRecord::default(), None),
+    };
+    if !tick_is_due(before.last_tick, now, interval(host)) {
+        return Ok(TickSummary::not_due());
+    }
+    let due = DatasetsDue::new(host, &before, now);
+    let tick = Tick {
+        host,
+        now,
+        queue_empty: host.queue.length().await.map_err(queue_error)? == 0,
+        events: PassEvents::new(&host.emitter, Uuid::new_v4().to_string(), invocation.to_owned(), due.strongest()),
+    };
+    let Some(done) = tick.run(&due, &before).await else {
+        return Err(PassError::Unavailable("the process was told to stop; the next tick goes on".into()));
+    };
+    let open = match done.all_known {
+        true => open_passes::follow(host, &before.open_passes, &done.on_queue, now, invocation).await,
+        // What is on the queue of a dataset that was passed over is not known, so no pass is taken for ended.
+        false => before.open_passes.iter().chain(done.on_queue.keys()).cloned().collect(),
+    };
+    let after = TickRecord {
+        last_tick: Some(now),
+        schedule_done_until: Some(before.schedule_done_until.map_or(now, |until| until.max(now))),
+        open_passes: open,
+        cursors: done.cursors,
+    };
+    let recorded = match &version {
+        Some(version) => host.state.replace(&address, &after, version, None).await,
+        None => host.state.create(&address, &after).await,
+    };
+    match recorded {
+        Ok(_) => {}
+        Err(error) if error.is_conflict() => tracing::info!("another planner recorded its tick first"),
+        Err(error) => return Err(state_error(error)),
+    }
+    tick.events.sent(&host.config, false, &done.summary);
+    Ok(TickSummary { due: true, rule: due.strongest(), scheduled: due.scheduled(), enqueued: done.summary })
+}
+
+fn interval(host: &HostServices) -> TimeDelta {
+    let minutes = host.config.compaction.backlog_check_interval_minutes;
+    i64::try_from(minutes).ok().and_then(TimeDelta::try_minutes).unwrap_or(TimeDelta::MAX)
+}
+
+/// What the schedule asks for, dataset by dataset: one that could not be planned, or has partitions waiting, makes a scheduled time
+/// up at a later tick, when the others are done with it.
+struct DatasetsDue(BTreeMap<String, ScheduleDue>);
+
+impl DatasetsDue {
+    fn new(host: &HostServices, before: &TickRecord, now: DateTime<Utc>) -> Self {
+        let compaction = &host.config.compaction;
+        let hours = i64::try_from(compaction.schedule_catch_up_hours).ok().and_then(TimeDelta::try_hours);
+        let catch_up = hours.unwrap_or(TimeDelta::MAX);
+        let of = |dataset: &Dataset| {
+            let cursor = before.cursors.get(&dataset.name).and_then(|cursor| cursor.schedule_done_until);
+            let due = schedule_due(&compaction.schedule, cursor.or(before.schedule_done_until), now, catch_up);
+            (dataset.name.clone(), due)
+        };
+        let due: BTreeMap<String, ScheduleDue> = host.config.datasets.iter().map(of).collect();
+        let dropped: BTreeSet<DateTime<Utc>> = due.values().flat_map(|due| due.dropped.iter().copied()).collect();
+        for time in dropped.iter().take(NAMED) {
+            tracing::warn!("scheduled time {time} is not made up: it is more than scheduleCatchUpHours ago");
+        }
+        if dropped.len() > NAMED {
+            tracing::warn!("{} later scheduled times are not made up either", dropped.len() - NAMED);
+        }
+        Self(due)
+    }
+
+    fn of(&self, dataset: &Dataset) -> ScheduleDue {
+        self.0.get(&dataset.name).cloned().unwrap_or_default()
+    }
+
+    fn scheduled(&self) -> Option<DateTime<Utc>> {
+        self.0.values().filter_map(|due| due.made_up).max()
+    }
+
+    fn strongest(&self) -> Rule {
+        tick_rules(self.scheduled().is_some())[0]
+    }
+}
+
+struct Tick<'a> {
+    host: &'a HostServices,
+    now: DateTime<Utc>,
+    queue_empty: bool,
+    events: PassEvents,
+}
+
+/// What all datasets came to.
+#[derive(Default)]
+struct TickDone {
+    summary: EnqueueSummary,
+    cursors: BTreeMap<String, DatasetCursor>,
+    /// Partitions on the queue, by their pass.
+    on_queue: BTreeMap<String, u64>,
+    /// Whether that is known of every dataset.
+    all_known: bool,
+}
+
+impl Tick<'_> {
+    /// None when the process was told to stop in between.
+    async fn run(&self, due: &DatasetsDue, before: &TickRecord) -> Option<TickDone> {
+        let summary = EnqueueSummary { pass: self.events.pass.clone(), ..EnqueueSummary::default() };
+        let mut done = TickDone { summary, all_known: true, ..TickDone::default() };
+        let mut record = PassRecord::new(&self.events.pass, self.events.rule, self.now);
+        let request = ManualRequest::default();
+        let pass = FanOutPass {
+            host: self.host,
+            pass: &self.events.pass,
+            request: &request,
+            now: self.now,
+            queue_empty: self.queue_empty,
+            tidies: true,
+        };
+        for dataset in &self.host.config.datasets {
+            if self.host.compact.stop.is_set() {
+                return None;
+            }
+            let due = due.of(dataset);
+            let mut progress = DatasetProgress::default();
+            let result = pass.dataset(dataset, tick_rules(due.made_up.is_some()), &mut progress, &mut NoReport).await;
+            let old = before.cursors.get(&dataset.name).cloned().unwrap_or_default();
+            let until = old.schedule_done_until.or(before.schedule_done_until);
+            let cursor = self.cursor(&old, until, &due, &progress, result.as_ref().err());
+            done.cursors.insert(dataset.name.clone(), cursor);
+            done.add(dataset, &progress, &mut record);
+            if let Err(error) = result {
+                self.events.dataset_failed(dataset, &error);
+                done.summary.count_failed(&error);
+                record.failed.insert(dataset.name.clone(), error.to_string());
+                done.all_known = false;
+            }
+        }
+        if done.summary.counts.sent > 0 {
+            let sent = PassRecord { sent_at: Some(self.host.clock.now()), ..record };
+            let address = self.host.state.root().pass(&self.events.pass);
+            if let Err(error) = self.host.state.write(&address, &sent).await {
+                tracing::warn!(%error, "the pass has no document; its messages are sent");
+            }
+            done.on_queue.insert(self.events.pass.clone(), done.summary.counts.sent);
+        }
+        Some(done)
+    }
+
+    fn cursor(
+        &self,
+        old: &DatasetCursor,
+        until: Option<DateTime<Utc>>,
+        due: &ScheduleDue,
+        progress: &DatasetProgress,
+        error: Option<&PassError>,
+    ) -> DatasetCursor {
+        let unfinished = error.is_some() || (due.made_up.is_some() && progress.counts.waiting > 0);
+        let done_until = match until {
+            // Dropped times are named once.
+            Some(until) if unfinished => due.dropped.last().copied().unwrap_or(until),
+            Some(until) => until.max(self.now),
+            None => self.now,
+        };
+        let waiting = progress.counts.waiting;
+        match error {
+            None => DatasetCursor {
+                snapshot_id: progress.snapshot_id,
+                planned_at: Some(self.now),
+                schedule_done_until: Some(done_until),
+                waiting,
+                error: None,
+            },
+            Some(error) => DatasetCursor {
+                schedule_done_until: Some(done_until),
+                waiting,
+                error: Some(error.to_string()),
+                ..old.clone()
+            },
+        }
+    }
+}
+
+impl TickDone {
+    fn add(&mut self, dataset: &Dataset, progress: &DatasetProgress, record: &mut PassRecord) {
+        self.summary.datasets += 1;
+        self.summary.counts.add(progress.counts);
+        for (pass, partitions) in &progress.passes {
+            *self.on_queue.entry(pass.clone()).or_default() += partitions;
+        }
+        if progress.counts.sent > 0 {
+            record.sent.insert(dataset.name.clone(), progress.counts.sent);
+        }
+        if progress.counts.waiting > 0 {
+            let waiting = progress.counts.waiting;
+            tracing::warn!(dataset = dataset.name, waiting, "partitions wait for the next tick: maxPartitionsPerPass");
+            record.waiting.insert(dataset.name.clone(), waiting);
+        }
+    }
+}
+
+impl EnqueueSummary {
+    /// Counts a dataset that was passed over.
+    pub(crate) fn count_failed(&mut self, error: &PassError) {
+        match error {
+            PassError::Usage(_) => self.datasets_refused += 1,
+            PassError::Unavailable(_) => self.datasets_failed += 1,
+        }
+    }
+}
