@@ -23,7 +23,7 @@ pub mod retry;
 pub mod routing;
 pub mod store;
 
-pub use azure::{AzureOptions, AzureStore, ConnectionError, ConnectionString};
+pub use azure::{AzureOptions, AzureQueue, AzureStore, ConnectionError, ConnectionString};
 pub use clock::Clock;
 pub use error::StorageError;
 pub use lease::{Lease, LeaseError, LeaseId, LeaseKeeper};

@@ -1,10 +1,10 @@
 //! When a try is repeated, how long it is waited before, and when it is given up. Set here on purpose: the SDK's own retries
 //! are off (its defaults take more than a minute on a refused connection, and do not cover the body of an answer).
 
+use std::fmt::Display;
 use std::future::Future;
 use std::time::Duration;
 
-use firn_model::BlobId;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Limits for calls to a store. Every call is tried until it succeeds, fails for good, or one of the limits is reached.
@@ -103,8 +103,13 @@ enum Next {
 }
 
 impl RetryPolicy {
-    /// Calls `attempt` until it succeeds or is given up.
-    pub(crate) async fn run<T, F>(&self, doing: &str, id: &BlobId, mut attempt: impl FnMut() -> F) -> Result<T, GaveUp>
+    /// Calls `attempt` until it succeeds or is given up. `subject`, a blob or queue, is for the log.
+    pub(crate) async fn run<T, F>(
+        &self,
+        doing: &str,
+        subject: &impl Display,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, GaveUp>
     where
         F: Future<Output = Result<T, Failure>>,
     {
@@ -122,7 +127,7 @@ impl RetryPolicy {
             match self.next(&failure, tries, ever_reached, elapsed, rand::random_range(0.5..=1.0)) {
                 Next::GiveUp => return Err(GaveUp { failure, tries, reached_before, perhaps_done, elapsed }),
                 Next::Wait(delay) => {
-                    tracing::warn!(blob = %id, doing, tries, wait_ms = delay.as_millis(), reason = failure.detail, "retry");
+                    tracing::warn!(%subject, doing, tries, wait_ms = delay.as_millis(), reason = failure.detail, "retry");
                     sleep(delay).await;
                 }
             }
@@ -162,6 +167,8 @@ impl RetryPolicy {
 
 #[cfg(test)]
 mod tests {
+    use firn_model::BlobId;
+
     use super::*;
 
     fn failure(reached: Reached) -> Failure {

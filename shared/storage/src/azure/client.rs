@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use azure_core::http::policies::Policy;
 use azure_core::http::{ClientOptions, RetryOptions, Transport, Url};
 use azure_storage_blob::{BlobClient, BlobClientOptions, BlobContainerClient, BlobContainerClientOptions};
 use firn_model::BlobId;
@@ -13,10 +14,10 @@ use super::signing;
 use crate::error::{StorageError, chain};
 
 /// The newest version of the service that the emulator knows; it refuses the one that the SDK sends by itself.
-const EMULATOR_VERSION: &str = "2025-11-05";
+pub(super) const EMULATOR_VERSION: &str = "2025-11-05";
 
 /// Everything outside RFC 3986 `unreserved` is encoded, the slash too: one segment of a URL, which nothing normalises.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(super) const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Makes clients that share one connection pool. No client's URL holds a secret.
 #[derive(Debug)]
@@ -29,18 +30,11 @@ pub(super) struct Clients {
 
 impl Clients {
     pub(super) fn new(connection: &ConnectionString, options: &AzureOptions) -> Result<Clients, ConnectionError> {
-        let emulator_version = connection.is_emulator().then(|| EMULATOR_VERSION.to_owned());
-        let client_options = ClientOptions {
-            per_try_policies: signing::steps(connection),
-            // `RetryPolicy` repeats whole calls, the body of the answer included.
-            retry: RetryOptions::none(),
-            transport: Some(Transport::new(Arc::new(http_client(connection, options)?))),
-            ..ClientOptions::default()
-        };
+        let client_options = client_options(signing::blob_steps(connection), &connection.blob_endpoint, options)?;
         Ok(Clients {
             account: connection.account.clone(),
             endpoint: connection.blob_endpoint.clone(),
-            version: options.service_version.clone().or(emulator_version),
+            version: service_version(connection, options),
             options: client_options,
         })
     }
@@ -80,14 +74,35 @@ impl Clients {
     }
 }
 
-fn http_client(connection: &ConnectionString, options: &AzureOptions) -> Result<reqwest::Client, ConnectionError> {
+/// The version of the service to ask for instead of the SDK's.
+pub(super) fn service_version(connection: &ConnectionString, options: &AzureOptions) -> Option<String> {
+    let emulator = || connection.is_emulator().then(|| EMULATOR_VERSION.to_owned());
+    options.service_version.clone().or_else(emulator)
+}
+
+/// Settings of the SDK's clients for one service of an account.
+pub(super) fn client_options(
+    steps: Vec<Arc<dyn Policy>>,
+    endpoint: &str,
+    options: &AzureOptions,
+) -> Result<ClientOptions, ConnectionError> {
+    Ok(ClientOptions {
+        per_try_policies: steps,
+        // `RetryPolicy` repeats whole calls, the body of the answer included.
+        retry: RetryOptions::none(),
+        transport: Some(Transport::new(Arc::new(http_client(endpoint, options)?))),
+        ..ClientOptions::default()
+    })
+}
+
+fn http_client(endpoint: &str, options: &AzureOptions) -> Result<reqwest::Client, ConnectionError> {
     // One TLS provider in the process. An error says that another part has installed one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .connect_timeout(options.retry.connect_timeout)
         // The service redirects nobody; following would carry the signature along.
         .redirect(reqwest::redirect::Policy::none());
-    if is_loopback(&connection.blob_endpoint) {
+    if is_loopback(endpoint) {
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| ConnectionError::Client(chain(&error)))

@@ -26,9 +26,11 @@ pub enum ConnectionError {
     /// The key is not Base64.
     #[error("storage connection string: AccountKey is not Base64; copy it from the portal, `Access keys`")]
     Key,
-    /// The blob endpoint is not a URL of a storage account.
-    #[error("storage connection string: BlobEndpoint `{endpoint}`: {reason}")]
+    /// An endpoint is not a URL of a storage account.
+    #[error("storage connection string: {setting} `{endpoint}`: {reason}")]
     Endpoint {
+        /// `BlobEndpoint` or `QueueEndpoint`.
+        setting: &'static str,
         /// The endpoint without its query.
         endpoint: String,
         /// What is wrong and the remedy.
@@ -54,6 +56,8 @@ pub struct ConnectionString {
     pub(crate) account: String,
     /// Without a slash at the end.
     pub(crate) blob_endpoint: String,
+    /// As written or derived; None: the string does not tell. Only looked at by who opens a queue.
+    queue_endpoint: Option<String>,
     pub(crate) credential: Credential,
 }
 
@@ -87,15 +91,21 @@ impl ConnectionString {
         if get("UseDevelopmentStorage").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
             return Ok(emulator(get("DevelopmentStorageProxyUri").unwrap_or(EMULATOR_HOST)));
         }
-        let blob_endpoint = match (get("BlobEndpoint"), get("AccountName")) {
-            (Some(endpoint), _) => clean_endpoint(endpoint)?,
-            (None, Some(account)) => {
-                let protocol = get("DefaultEndpointsProtocol").unwrap_or("https");
-                let suffix = get("EndpointSuffix").unwrap_or("core.windows.net");
-                clean_endpoint(&format!("{protocol}://{account}.blob.{suffix}"))?
-            }
+        let protocol = get("DefaultEndpointsProtocol").unwrap_or("https");
+        let suffix = get("EndpointSuffix").unwrap_or("core.windows.net");
+        let (blob_endpoint, derived) = match (get("BlobEndpoint"), get("AccountName")) {
+            // A queue endpoint beside a blob endpoint of an emulator or a domain of one's own cannot be guessed.
+            (Some(endpoint), _) => (
+                clean_endpoint("BlobEndpoint", endpoint)?,
+                endpoint.contains(".blob.").then(|| endpoint.replacen(".blob.", ".queue.", 1)),
+            ),
+            (None, Some(account)) => (
+                clean_endpoint("BlobEndpoint", &format!("{protocol}://{account}.blob.{suffix}"))?,
+                Some(format!("{protocol}://{account}.queue.{suffix}")),
+            ),
             (None, None) => return Err(ConnectionError::Missing("AccountName")),
         };
+        let queue_endpoint = get("QueueEndpoint").map(str::to_owned).or(derived);
         let account = match get("AccountName") {
             Some(account) => account.to_ascii_lowercase(),
             None => account_of(&blob_endpoint)?,
@@ -106,7 +116,7 @@ impl ConnectionString {
             (None, Some(sas)) => Credential::Sas(Secret::new(sas.trim_start_matches('?').to_owned())),
             (None, None) => return Err(ConnectionError::Missing("AccountKey or SharedAccessSignature")),
         };
-        Ok(ConnectionString { account, blob_endpoint, credential })
+        Ok(ConnectionString { account, blob_endpoint, queue_endpoint, credential })
     }
 
     /// The storage account, lower case.
@@ -119,6 +129,16 @@ impl ConnectionString {
         &self.blob_endpoint
     }
 
+    /// The address of the queue service, without the query.
+    ///
+    /// # Errors
+    /// [`ConnectionError::Missing`] when the string has only a blob endpoint that tells nothing of queues,
+    /// [`ConnectionError::Endpoint`].
+    pub fn queue_endpoint(&self) -> Result<String, ConnectionError> {
+        let endpoint = self.queue_endpoint.as_deref().ok_or(ConnectionError::Missing("QueueEndpoint"))?;
+        clean_endpoint("QueueEndpoint", endpoint)
+    }
+
     /// Whether this is the emulator's account, which does not know the newest version of the service.
     pub(crate) fn is_emulator(&self) -> bool {
         self.account == EMULATOR_ACCOUNT
@@ -129,14 +149,15 @@ fn emulator(host: &str) -> ConnectionString {
     ConnectionString {
         account: EMULATOR_ACCOUNT.into(),
         blob_endpoint: format!("{}:10000/{EMULATOR_ACCOUNT}", host.trim_end_matches('/')),
+        queue_endpoint: Some(format!("{}:10001/{EMULATOR_ACCOUNT}", host.trim_end_matches('/'))),
         credential: Credential::SharedKey(Secret::new(EMULATOR_KEY)),
     }
 }
 
-fn clean_endpoint(endpoint: &str) -> Result<String, ConnectionError> {
+fn clean_endpoint(setting: &'static str, endpoint: &str) -> Result<String, ConnectionError> {
     // A signature may hang on the endpoint; it belongs into SharedAccessSignature and must not show in any message.
     let clean = endpoint.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
-    let failed = |reason: String| ConnectionError::Endpoint { endpoint: clean.into(), reason };
+    let failed = |reason: String| ConnectionError::Endpoint { setting, endpoint: clean.into(), reason };
     if clean.len() < endpoint.trim_end_matches('/').len() {
         return Err(failed("it has a query; put a signature into SharedAccessSignature".into()));
     }
@@ -146,6 +167,7 @@ fn clean_endpoint(endpoint: &str) -> Result<String, ConnectionError> {
         {
             Ok(clean.to_owned())
         }
+        _ if setting == "QueueEndpoint" => Err(failed("write https://account.queue.core.windows.net".into())),
         _ => Err(failed("write https://account.blob.core.windows.net".into())),
     }
 }
@@ -154,6 +176,7 @@ fn clean_endpoint(endpoint: &str) -> Result<String, ConnectionError> {
 fn account_of(endpoint: &str) -> Result<String, ConnectionError> {
     // A container and key make it a blob's URL, whose identity names the account.
     BlobId::parse(&format!("{endpoint}/container/key")).map(|id| id.account).map_err(|_| ConnectionError::Endpoint {
+        setting: "BlobEndpoint",
         endpoint: endpoint.into(),
         reason: "cannot tell the account from it; add AccountName".into(),
     })
@@ -228,6 +251,32 @@ mod tests {
         let with_query =
             fails("BlobEndpoint=https://a.blob.core.windows.net/?sig=topsecret;AccountKey=Zm9v").to_string();
         assert!(with_query.contains("SharedAccessSignature") && !with_query.contains("topsecret"), "{with_query}");
+    }
+
+    #[test]
+    fn the_queue_endpoint_is_that_of_the_same_account() {
+        let endpoint = |text: &str| ConnectionString::parse(text).unwrap().queue_endpoint();
+        for (text, expected) in [
+            (
+                "AccountName=Acct;AccountKey=Zm9v;EndpointSuffix=core.chinacloudapi.cn",
+                "https://Acct.queue.core.chinacloudapi.cn",
+            ),
+            (
+                "BlobEndpoint=https://a.blob.core.windows.net/;SharedAccessSignature=sig=x",
+                "https://a.queue.core.windows.net",
+            ),
+            (
+                "BlobEndpoint=http://127.0.0.1:3/devstoreaccount1;QueueEndpoint=http://127.0.0.1:4/devstoreaccount1/;AccountKey=Zm9v",
+                "http://127.0.0.1:4/devstoreaccount1",
+            ),
+            ("UseDevelopmentStorage=true", "http://127.0.0.1:10001/devstoreaccount1"),
+        ] {
+            assert_eq!(endpoint(text).as_deref(), Ok(expected), "{text}");
+        }
+        let custom = "BlobEndpoint=https://data.example.com;AccountName=a;AccountKey=Zm9v";
+        assert_eq!(endpoint(custom), Err(ConnectionError::Missing("QueueEndpoint")));
+        let wrong = endpoint(&format!("{custom};QueueEndpoint=x")).unwrap_err().to_string();
+        assert!(wrong.contains("QueueEndpoint `x`: write https://account.queue.core.windows.net"), "{wrong}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What an answer of the Blob service, or none, means.
+//! What an answer of the Blob or Queue service, or none, means.
 
 use std::time::Duration;
 

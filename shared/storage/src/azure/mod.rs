@@ -1,4 +1,4 @@
-//! Azure Blob Storage through the official SDK, one storage account a store.
+//! Azure Blob and Queue Storage through the official SDK, one storage account a store, one queue a port.
 //!
 //! Each call of the SDK is made to be one request, and [`RetryPolicy`] repeats it: so what is known of a failed try stays
 //! known, and a write whose answer was lost is looked up instead of being called a conflict.
@@ -7,7 +7,9 @@ mod blocks;
 mod client;
 mod connection;
 mod failure;
+mod lease;
 mod list;
+mod queue;
 mod read;
 mod signing;
 mod upload;
@@ -33,6 +35,7 @@ use client::Clients;
 
 pub use blocks::BlockPlan;
 pub use connection::{ConnectionError, ConnectionString};
+pub use queue::AzureQueue;
 
 /// Settings of an account's store. The defaults are right for Azure and for the emulator.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +48,7 @@ pub struct AzureOptions {
     pub service_version: Option<String>,
 }
 
-/// The blobs of one storage account. Clones share connections.
+/// The blobs of one storage account, and their leases. Clones share connections.
 #[derive(Debug, Clone)]
 pub struct AzureStore {
     inner: Arc<Inner>,
@@ -55,6 +58,8 @@ pub struct AzureStore {
 struct Inner {
     clients: Clients,
     options: AzureOptions,
+    /// To open connections once more.
+    connection: ConnectionString,
 }
 
 impl AzureStore {
@@ -64,7 +69,7 @@ impl AzureStore {
     /// [`ConnectionError::Client`] when the machine allows no HTTP client (for example no root certificates).
     pub fn new(connection: &ConnectionString, options: AzureOptions) -> Result<AzureStore, ConnectionError> {
         let clients = Clients::new(connection, &options)?;
-        Ok(AzureStore { inner: Arc::new(Inner { clients, options }) })
+        Ok(AzureStore { inner: Arc::new(Inner { clients, options, connection: connection.clone() }) })
     }
 
     /// The storage account, lower case.

@@ -14,16 +14,24 @@ use azure_core::time::{OffsetDateTime, to_rfc7231};
 use super::connection::{ConnectionString, Credential};
 use crate::crc;
 
-/// The steps for requests to an account, in their order: the signature covers what stands before it.
-pub(super) fn steps(connection: &ConnectionString) -> Vec<Arc<dyn Policy>> {
-    let proof: Arc<dyn Policy> = match &connection.credential {
+/// The steps for requests to an account's blobs, in their order: the signature covers what stands before it.
+pub(super) fn blob_steps(connection: &ConnectionString) -> Vec<Arc<dyn Policy>> {
+    // The emulator refuses requests with the checksum.
+    if connection.is_emulator() { vec![proof(connection)] } else { vec![Arc::new(ContentCrc), proof(connection)] }
+}
+
+/// The steps for requests to an account's queues, which know no checksum.
+pub(super) fn queue_steps(connection: &ConnectionString) -> Vec<Arc<dyn Policy>> {
+    vec![proof(connection)]
+}
+
+fn proof(connection: &ConnectionString) -> Arc<dyn Policy> {
+    match &connection.credential {
         Credential::SharedKey(key) => {
             Arc::new(SharedKey { account: connection.account.clone(), key: Secret::new(key.secret().to_owned()) })
         }
         Credential::Sas(query) => Arc::new(Sas(Secret::new(query.secret().to_owned()))),
-    };
-    // The emulator refuses requests with the checksum.
-    if connection.is_emulator() { vec![proof] } else { vec![Arc::new(ContentCrc), proof] }
+    }
 }
 
 /// Sends the CRC-64 of what is written: the service refuses a body that arrived damaged.
@@ -76,7 +84,7 @@ impl Policy for Sas {
     }
 }
 
-/// Signs with the account's key ("Authorize with Shared Key" of the Blob service).
+/// Signs with the account's key ("Authorize with Shared Key" of the Blob and Queue services).
 struct SharedKey {
     account: String,
     key: Secret,
@@ -176,6 +184,28 @@ mod tests {
     }
 
     #[test]
+    fn messages_and_receipts_are_signed() {
+        let mut post = request(
+            Method::Post,
+            "https://acct.queue.core.windows.net/firn/messages?visibilitytimeout=60&messagettl=90",
+        );
+        post.insert_header("accept", "application/xml");
+        post.insert_header("content-type", "application/xml");
+        post.insert_header("x-ms-version", "2025-11-05");
+        post.set_body("<x/>");
+        assert_eq!(
+            string_to_sign("acct", &post),
+            "POST\n\n\n4\n\napplication/xml\n\n\n\n\n\n\nx-ms-version:2025-11-05\n/acct/firn/messages\nmessagettl:90\n\
+             visibilitytimeout:60"
+        );
+        let delete = request(Method::Delete, "http://127.0.0.1:1/acct/firn/messages/id?popreceipt=a%2Bb%2Fc%3D");
+        assert_eq!(
+            string_to_sign("acct", &delete),
+            "DELETE\n\n\n\n\n\n\n\n\n\n\n\n/acct/acct/firn/messages/id\npopreceipt:a+b/c="
+        );
+    }
+
+    #[test]
     fn checksums_go_with_content_only() {
         let mut blob = request(Method::Put, "https://a.blob.core.windows.net/c/k");
         assert!(!is_content(&blob));
@@ -191,7 +221,7 @@ mod tests {
     #[test]
     fn debug_shows_no_secret() {
         for text in ["AccountName=a;AccountKey=c2VjcmV0", "AccountName=a;SharedAccessSignature=sig=c2VjcmV0"] {
-            let shown = format!("{:?}", steps(&ConnectionString::parse(text).unwrap()));
+            let shown = format!("{:?}", blob_steps(&ConnectionString::parse(text).unwrap()));
             assert!(!shown.contains("c2VjcmV0"), "{shown}");
         }
     }

@@ -165,6 +165,12 @@ impl Inner {
                 // A try whose answer was lost may be the one that removed it.
                 Ok(if gave_up.perhaps_done { Deleted::Deleted } else { Deleted::Absent })
             }
+            // A service may ask for the ETag before it looks whether the blob is there.
+            Err(gave_up) if gave_up.failure.has_code("ConditionNotMet") => match self.properties(id).await {
+                Err(StorageError::NotFound { .. }) if gave_up.perhaps_done => Ok(Deleted::Deleted),
+                Err(StorageError::NotFound { .. }) => Ok(Deleted::Absent),
+                _ => Err(gave_up.into_error(id, &self.clients.endpoint)),
+            },
             Err(gave_up) => Err(gave_up.into_error(id, &self.clients.endpoint)),
         }
     }

@@ -1,10 +1,13 @@
-//! The contract that every store keeps, run against each of them, and what Azure's store makes of faults.
+//! The contracts of the ports, run against everything that stands behind them, and what Azure makes of faults.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod azurite;
 mod contract;
 mod faults;
+mod keeper;
+mod leases;
 mod local;
 mod lost_answers;
 mod memory;
+mod queues;
 mod stub;
