@@ -24,3 +24,4 @@ pub use report::{
 };
 pub use request::{DateRange, ManualRequest, PartitionCondition, RequestError};
 pub use verify::verify;
+pub use wiring::open_host;

@@ -1,15 +1,21 @@
 //! Where the parts are put together: stores, catalog and budgets from the configuration.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use firn_columnar::{StopFlag, sweep_stale};
-use firn_compact::Services;
+use firn_compact::{HostServices, LeaseTurns, MemoryBudget, Services};
 use firn_config::{Catalog, Config, Database};
-use firn_storage::azure::{AzureOptions, AzureStore, ConnectionString};
-use firn_storage::{BlobStore, RoutingStore};
+use firn_model::BlobId;
+use firn_state::{StateRoot, StateStore};
+use firn_storage::azure::{AzureOptions, AzureQueue, AzureStore, ConnectionString};
+use firn_storage::{BlobStore, Clock, Queue, RoutingStore};
 use firn_table::{SqlCatalog, TableStore};
+use firn_telemetry::Emitter;
 
 use crate::load::pass_error;
+use crate::queue::by_message::Planner;
+use crate::queue::queue_error;
 use crate::report::PassError;
 
 /// Opens what a pass works with. Temporary files of runs that died are removed on the way.
@@ -17,7 +23,50 @@ use crate::report::PassError;
 /// # Errors
 /// [`PassError::Usage`] for what this version cannot use, [`PassError::Unavailable`] for what is not there.
 pub(crate) async fn open(config: &Config) -> Result<Services, PassError> {
-    let store = table_store(config)?;
+    let account = Account::of(config)?;
+    open_with(config, account.as_ref().map(|account| &account.store)).await
+}
+
+/// Opens what the functions of the host work with: the services of a pass, state, queue and the process's memory. Creates the
+/// container of the state and the queue where they are missing.
+///
+/// `run_limit` is the time that one message may be worked on, 80 % of the host's `functionTimeout`; None: without limit.
+///
+/// # Errors
+/// [`PassError::Usage`] without a `storage` section or for what this version cannot use, [`PassError::Unavailable`] for what is not there.
+pub async fn open_host(
+    config: Arc<Config>,
+    emitter: Emitter,
+    run_limit: Option<Duration>,
+) -> Result<HostServices, PassError> {
+    let Some((storage, Account { connection, store })) = config.storage.as_ref().zip(Account::of(&config)?) else {
+        let message = "there is no queue without a storage section; write for example\n  \
+                       storage: { connectionString: \"UseDevelopmentStorage=true\" }";
+        return Err(PassError::Usage(format!("{}: {message}", config.file)));
+    };
+    let root =
+        BlobId { account: store.account().to_owned(), container: storage.state_container.clone(), key: String::new() };
+    store.create_container(&root).await.map_err(|error| PassError::Unavailable(error.to_string()))?;
+    let queue = AzureQueue::open(&connection, &storage.queue)
+        .map_err(|error| PassError::Usage(format!("storage.queue: {error}")))?;
+    queue.create().await.map_err(queue_error)?;
+    let state = StateStore::new(Arc::new(store.clone()), Arc::new(store.clone()), StateRoot::new(root));
+    Ok(HostServices {
+        compact: open_with(&config, Some(&store)).await?,
+        queue: Arc::new(queue),
+        emitter,
+        clock: Clock::system(),
+        turns: Some(Arc::new(LeaseTurns::new(state.clone()))),
+        state: Arc::new(state),
+        memory: MemoryBudget::new(config.compaction.settings.memory_mb),
+        run_limit,
+        fan_out: Arc::new(Planner),
+        config,
+    })
+}
+
+async fn open_with(config: &Config, account: Option<&AzureStore>) -> Result<Services, PassError> {
+    let store = table_store(account);
     let catalog = match &config.catalog {
         Catalog::Sql(sql) => match &sql.database {
             Database::Sqlite(path) => SqlCatalog::open(path, &sql.name, store).await.map_err(pass_error)?,
@@ -33,19 +82,31 @@ pub(crate) async fn open(config: &Config) -> Result<Services, PassError> {
     Ok(Services { catalog: Arc::new(catalog), temp_root, threads, stop: StopFlag::default() })
 }
 
-fn table_store(config: &Config) -> Result<TableStore, PassError> {
-    let mut stores = RoutingStore::new();
-    let mut default_account = None;
-    if let Some(connection) = config.storage.as_ref().and_then(|storage| storage.connection_string.as_ref()) {
+/// The storage account of the configuration.
+struct Account {
+    connection: ConnectionString,
+    store: AzureStore,
+}
+
+impl Account {
+    fn of(config: &Config) -> Result<Option<Self>, PassError> {
+        let Some(text) = config.storage.as_ref().and_then(|storage| storage.connection_string.as_ref()) else {
+            return Ok(None);
+        };
         let wrong = |error: &dyn std::fmt::Display| PassError::Usage(format!("storage.connectionString: {error}"));
-        let connection = ConnectionString::parse(connection.expose()).map_err(|error| wrong(&error))?;
-        let azure = AzureStore::new(&connection, AzureOptions::default()).map_err(|error| wrong(&error))?;
-        default_account = Some(azure.account().to_owned());
-        let account = azure.account().to_owned();
-        stores = stores.with_account(&account, Arc::new(azure));
+        let connection = ConnectionString::parse(text.expose()).map_err(|error| wrong(&error))?;
+        let store = AzureStore::new(&connection, AzureOptions::default()).map_err(|error| wrong(&error))?;
+        Ok(Some(Self { connection, store }))
+    }
+}
+
+fn table_store(account: Option<&AzureStore>) -> TableStore {
+    let mut stores = RoutingStore::new();
+    if let Some(azure) = account {
+        stores = stores.with_account(azure.account(), Arc::new(azure.clone()));
     }
     let stores: Arc<dyn BlobStore> = Arc::new(stores);
-    Ok(TableStore::new(stores).with_default_account(default_account.as_deref()))
+    TableStore::new(stores).with_default_account(account.map(AzureStore::account))
 }
 
 fn not_yet(what: &str) -> PassError {
