@@ -8,7 +8,7 @@
 //! - [`settings`]: the dataset's keys and the table's properties, as the merge wants them;
 //! - [`services`]: what a run works with; [`control`]: what it is told and tells on its way;
 //! - [`turns`], [`lease_turns`], [`memory_budget`]: what runs of one table and of one process share;
-//! - [`host`]: what the host's functions work with.
+//! - [`host`]: what the host's functions work with; [`worker`]: one message of the queue.
 
 pub mod control;
 pub mod group;
@@ -23,6 +23,7 @@ pub mod services;
 pub mod settings;
 pub mod turns;
 pub mod upload;
+pub mod worker;
 
 pub use control::{GroupPlace, NoRecord, RunControl, Step, StepSink};
 pub use host::{FanOut, FanOutError, FannedOut, HostServices, NoFanOut};
@@ -35,3 +36,4 @@ pub use report::{Failure, GroupReport, PartitionReport};
 pub use services::Services;
 pub use settings::{JobSettings, plan_settings};
 pub use turns::{CommitTurns, Turn};
+pub use worker::{Delivered, WorkAnswer, WorkOutcome, poison, work};

@@ -95,6 +95,7 @@ async fn run_round(
             // Planned again after a part was done: what is left over is no news.
             if report.snapshot_id.is_none() {
                 report.end(Outcome::Left, reason.to_string());
+                report.stuck = Some(reason).filter(|reason| matches!(reason, LeftReason::NoCommitOrder { .. }));
             }
             return Round::Ended;
         }

@@ -1,6 +1,7 @@
 //! What became of one partition.
 
 use firn_model::{LeftReason, Outcome};
+use firn_telemetry::PartitionResult;
 
 /// What kind of failure an outcome `failed` is, by what follows from it (design section 4, "Outcomes").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +99,24 @@ impl PartitionReport {
         self.snapshot_id = Some(group.snapshot_id);
         self.conflicts += group.conflicts;
         self.tries += group.tries;
+    }
+}
+
+impl From<&PartitionReport> for PartitionResult {
+    fn from(report: &PartitionReport) -> Self {
+        Self {
+            files_before: report.files_before,
+            files_after: report.files_after,
+            rows_in: report.rows_in,
+            rows_out: report.rows_out,
+            duplicates_dropped: report.duplicates_dropped,
+            bytes_in: report.bytes_in,
+            bytes_out: report.bytes_out,
+            conflicts: u64::from(report.conflicts),
+            tries: u64::from(report.tries),
+            snapshot_id: report.snapshot_id,
+            ..Self::new(report.outcome, report.reason.clone())
+        }
     }
 }
 

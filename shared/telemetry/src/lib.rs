@@ -6,7 +6,7 @@
 //!
 //! - [`Emitter`] writes lines to stderr (commands) or stdout (the handler and the long-running compactor);
 //! - [`PartitionRun`] makes sure that a partition ends with exactly one event, whatever happens to it;
-//! - [`PassFinished`] and [`DatasetFailed`] end a pass, [`Parked`] and [`MessageDeferred`] a message without work;
+//! - [`PassFinished`] and [`DatasetFailed`] end a pass, [`Parked`], [`MessageDeferred`] and [`MessageFailed`] a message without work;
 //! - [`peak_rss_bytes`] is the memory figure they carry.
 
 mod emitter;
@@ -19,6 +19,6 @@ mod pass;
 pub use emitter::Emitter;
 pub use event::Event;
 pub use memory::peak_rss_bytes;
-pub use message::{MessageDeferred, PARKED_COUNTER, Parked};
+pub use message::{MessageDeferred, MessageFailed, PARKED_COUNTER, Parked};
 pub use partition::{CONFLICTS_COUNTER, PartitionFinished, PartitionResult, PartitionRun, PartitionStart};
 pub use pass::{DEADLINE_COUNTER, DatasetFailed, FAILURES_COUNTER, PassFinished, PassOverDeadline};

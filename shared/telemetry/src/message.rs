@@ -76,3 +76,25 @@ impl Event for MessageDeferred {
         "deferred"
     }
 }
+
+/// A message could neither be worked on, nor parked, nor sent again: the host delivers it again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MessageFailed {
+    /// Name of the dataset; null when the message could not be read.
+    pub dataset: Option<String>,
+    /// The pass it belongs to.
+    pub pass: Option<String>,
+    /// This run of the function.
+    pub invocation: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Event for MessageFailed {
+    const NAME: &'static str = "messageFailed";
+
+    fn outcome(&self) -> &'static str {
+        "failed"
+    }
+}
