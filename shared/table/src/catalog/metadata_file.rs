@@ -3,13 +3,16 @@
 //! The iceberg crate can do both only for names of its own making, and it writes snapshots in the order of a hash map; other
 //! readers list them in the order of the file.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use iceberg::compression::CompressionCodec;
-use iceberg::spec::TableMetadata;
+use iceberg::spec::{MAIN_BRANCH, SnapshotReference, SnapshotRetention, TableMetadata};
+use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -19,12 +22,32 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Reads a metadata file, gzipped or not (the magic number tells, because writers disagree on the name).
 pub(crate) fn decode(bytes: &[u8]) -> Result<TableMetadata, Source> {
-    if bytes.starts_with(&GZIP_MAGIC) {
-        let mut json = Vec::new();
-        GzDecoder::new(bytes).read_to_end(&mut json)?;
-        return Ok(serde_json::from_slice(&json)?);
+    Ok(serde_json::from_slice(&json(bytes)?)?)
+}
+
+fn json(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Source> {
+    if !bytes.starts_with(&GZIP_MAGIC) {
+        return Ok(Cow::Borrowed(bytes));
     }
-    Ok(serde_json::from_slice(bytes)?)
+    let mut json = Vec::new();
+    GzDecoder::new(bytes).read_to_end(&mut json)?;
+    Ok(Cow::Owned(json))
+}
+
+/// The name of a reference of a version 1 table that [`encode`] would lose: the iceberg crate neither reads nor writes the
+/// references of that version, other writers do. Without its tag a snapshot could be expired. `main` without settings of its
+/// own is the current snapshot and is not lost.
+pub(crate) fn reference_lost(bytes: &[u8]) -> Result<Option<String>, Source> {
+    #[derive(Deserialize)]
+    struct References {
+        #[serde(default)]
+        refs: Option<BTreeMap<String, SnapshotReference>>,
+    }
+    let unset =
+        SnapshotRetention::Branch { min_snapshots_to_keep: None, max_snapshot_age_ms: None, max_ref_age_ms: None };
+    let found: References = serde_json::from_slice(&json(bytes)?)?;
+    let mut lost = found.refs.unwrap_or_default().into_iter();
+    Ok(lost.find(|(name, reference)| name != MAIN_BRANCH || reference.retention != unset).map(|(name, _)| name))
 }
 
 /// The bytes of a metadata file, compressed as `write.metadata.compression-codec` says.
@@ -106,6 +129,21 @@ mod tests {
             builder = builder.set_ref("main", reference).unwrap();
         }
         builder.build().unwrap().metadata
+    }
+
+    #[test]
+    fn references_of_version_1_are_not_lost_silently() {
+        let lost = |json: &str| reference_lost(json.as_bytes()).unwrap();
+        let main = r#""main":{"snapshot-id":1,"type":"branch"}"#;
+        assert_eq!(lost("{}"), None);
+        assert_eq!(lost(r#"{"refs":null}"#), None);
+        assert_eq!(lost(&format!(r#"{{"refs":{{{main}}}}}"#)), None);
+        assert_eq!(
+            lost(&format!(r#"{{"refs":{{{main},"eoy":{{"snapshot-id":1,"type":"tag"}}}}}}"#)),
+            Some("eoy".into())
+        );
+        let settings = r#"{"refs":{"main":{"snapshot-id":1,"type":"branch","min-snapshots-to-keep":9}}}"#;
+        assert_eq!(lost(settings), Some("main".into()));
     }
 
     #[test]

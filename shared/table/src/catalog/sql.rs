@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use firn_model::BlobId;
 use firn_storage::{PutCondition, StorageError};
-use iceberg::spec::TableMetadata;
+use iceberg::spec::{FormatVersion, TableMetadata};
 use iceberg::{TableRequirement, TableUpdate};
 use rand::Rng;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
@@ -24,6 +24,7 @@ use crate::loaded::LoadedTable;
 
 const SELECT_ROW: &str =
     "SELECT * FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $2 AND table_name = $3";
+const SELECT_CATALOGS: &str = "SELECT DISTINCT catalog_name FROM iceberg_tables ORDER BY catalog_name";
 const SELECT_NAMES: &str =
     "SELECT * FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $2 ORDER BY table_name";
 const SWAP: &str = "UPDATE iceberg_tables SET metadata_location = $1, previous_metadata_location = $2 \
@@ -85,11 +86,17 @@ impl SqlCatalog {
         Ok(catalog)
     }
 
-    /// A file that is no database, or holds none of the catalog's tables, is named at once.
+    /// A file that is no database, or holds none of the catalog's tables, is named at once; so is a name that no row has while
+    /// others do: it would look like a catalog without tables.
     async fn check_schema(&self, path: &Path) -> Result<(), TableError> {
         let absent = |detail: String| TableError::CatalogAbsent { catalog: self.name.clone(), detail };
-        match sqlx::query("SELECT catalog_name FROM iceberg_tables").fetch_optional(&self.pool).await {
-            Ok(_) => Ok(()),
+        match sqlx::query_scalar::<_, String>(SELECT_CATALOGS).fetch_all(&self.pool).await {
+            Ok(known) if known.is_empty() || known.contains(&self.name) => Ok(()),
+            Ok(known) => Err(absent(format!(
+                "`{}` has no tables of a catalog of this name; its catalogs are `{}`",
+                absolute(path),
+                known.join("`, `")
+            ))),
             Err(error) if sql_error::is_refused(&error) => {
                 Err(absent(format!("`{}` is not an Iceberg SQL catalog: {error}", absolute(path))))
             }
@@ -214,6 +221,9 @@ impl Catalog for SqlCatalog {
         let old = &table.metadata_location;
         let metadata = next_metadata(table, updates, requirements)?;
         let permanent = |source| SwapError::Permanent { ident: ident.clone(), source };
+        if table.format_version() == FormatVersion::V1 {
+            self.refuse_to_lose_references(table).await?;
+        }
         let new = metadata_file::next_location(old, &metadata).map_err(permanent)?;
         let bytes = metadata_file::encode(&metadata).map_err(permanent)?;
         let id = self.store.blob_id(&new).map_err(|error| permanent(error.into()))?;
@@ -245,6 +255,21 @@ impl Catalog for SqlCatalog {
 }
 
 impl SqlCatalog {
+    /// See [`metadata_file::reference_lost`].
+    async fn refuse_to_lose_references(&self, table: &LoadedTable) -> Result<(), SwapError> {
+        let ident = &table.ident;
+        let permanent = |source| SwapError::Permanent { ident: ident.clone(), source };
+        let id = self.store.blob_id(&table.metadata_location).map_err(|error| permanent(error.into()))?;
+        let bytes = self.store.blobs().read_all(&id).await.map_err(|error| not_sent(ident, error))?;
+        match metadata_file::reference_lost(&bytes).map_err(permanent)? {
+            None => Ok(()),
+            Some(name) => Err(permanent(
+                format!("reference `{name}` of a version 1 table cannot be written; upgrade the table to version 2")
+                    .into(),
+            )),
+        }
+    }
+
     /// Removes a metadata file that no catalog row will ever name. A failure leaves an orphan, nothing worse.
     async fn delete_unused(&self, id: &BlobId) {
         if let Err(error) = self.store.blobs().delete(id).await {

@@ -68,7 +68,7 @@ impl<'a> Builder<'a> {
         if let Some(path) = outputs.iter().find(|path| inputs.contains(**path)) {
             return refused(format!("`{path}` is input and output"));
         }
-        Ok(Self { request, inputs, cache: ManifestCache::new(ident) })
+        Ok(Self { request, inputs, cache: ManifestCache::default() })
     }
 
     /// Validates the group against a head and writes the files of a try. On an error nothing of the try is left.
@@ -97,10 +97,10 @@ impl<'a> Builder<'a> {
         let inputs = &self.inputs;
         let candidates = candidates(head.table, &data, partition)?;
         self.cache
-            .read(&head.table.io, candidates.iter().copied(), |file, manifest| {
+            .read(head.table, candidates.iter().copied(), |file, entries| {
                 folded.contains(&file.manifest_path)
-                    || holds_any(manifest.entries(), inputs)
-                    || manifest.entries().iter().any(|entry| entry.is_alive() && is_output_of(entry.file_path(), hash))
+                    || holds_any(entries, inputs)
+                    || entries.iter().any(|entry| entry.is_alive() && is_output_of(entry.file_path(), hash))
             })
             .await?;
         let located = self.located(head, &candidates)?;
@@ -108,7 +108,7 @@ impl<'a> Builder<'a> {
 
         let taken_along: Vec<&ManifestFile> =
             data.iter().copied().filter(|file| folded.contains(&file.manifest_path)).collect();
-        self.cache.read(&head.table.io, taken_along, |_, _| true).await?;
+        self.cache.read(head.table, taken_along, |_, _| true).await?;
         let mut plan = Plan { located, carried: Vec::new(), kept: Vec::new(), replaced: 0, settings };
         for file in &list {
             let path = &file.manifest_path;
@@ -216,7 +216,7 @@ impl<'a> Builder<'a> {
             .copied()
             .filter(|file| !except.contains(&file.manifest_path) && holds_live_files(file))
             .collect();
-        self.cache.read_whole(&table.io, files.iter().copied()).await?;
+        self.cache.read_whole(table, files.iter().copied()).await?;
         let mut found = Vec::new();
         for file in files {
             let spec = table.metadata.partition_spec_by_id(file.partition_spec_id);
@@ -231,7 +231,7 @@ impl<'a> Builder<'a> {
     /// Lists of version 1 may lack counts that version 2 needs, and that the totals need.
     async fn fill_counts(&mut self, table: &LoadedTable, kept: &mut [ManifestFile]) -> Result<(), CommitError> {
         let bare: Vec<&ManifestFile> = kept.iter().filter(|file| !has_counts(file)).collect();
-        self.cache.read(&table.io, bare, |_, _| false).await?;
+        self.cache.read(table, bare, |_, _| false).await?;
         for file in kept.iter_mut().filter(|file| !has_counts(file)) {
             if let Some(read) = self.cache.get(&file.manifest_path) {
                 *file = read.with_counts(file.clone());
@@ -349,7 +349,7 @@ impl<'a> Builder<'a> {
 
     /// Adds up every live file; needed once for a table whose last writer left the totals out or had them wrong.
     async fn recount(&mut self, table: &LoadedTable, plan: &Plan, added: LiveSums) -> Result<Totals, CommitError> {
-        self.cache.read(&table.io, &plan.kept, |_, _| false).await?;
+        self.cache.read(table, &plan.kept, |_, _| false).await?;
         let mut totals =
             Totals { data_files: added.files, records: added.records, bytes: added.bytes, ..Totals::default() };
         for entry in plan.carried.iter().filter(|entry| matches!(entry.carry, Carry::Existing { .. })) {

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use iceberg::io::FileIO;
 use iceberg::spec::{
     DataContentType, Manifest, ManifestContentType, ManifestEntryRef, ManifestFile, ManifestStatus, SchemaRef,
 };
 use tokio::sync::Semaphore;
 
 use super::error::CommitError;
-use crate::ident::TableIdent;
+use crate::loaded::LoadedTable;
 
 /// Manifests read at the same time (design section 6).
 const READS_AT_ONCE: usize = 16;
@@ -49,8 +48,7 @@ struct EntryCounts {
 }
 
 impl ReadManifest {
-    fn new(manifest: Manifest, keep: bool) -> Self {
-        let (entries, metadata) = manifest.into_parts();
+    fn new(schema: SchemaRef, entries: Vec<ManifestEntryRef>, keep: bool) -> Self {
         let (mut live, mut counts) = (LiveSums::default(), EntryCounts::default());
         for entry in &entries {
             let count = match entry.status() {
@@ -71,7 +69,7 @@ impl ReadManifest {
                 DataContentType::EqualityDeletes => live.equality_deletes += entry.record_count(),
             }
         }
-        Self { schema: metadata.schema, live, counts, entries: keep.then_some(entries) }
+        Self { schema, live, counts, entries: keep.then_some(entries) }
     }
 
     /// The list entry with the counts that it lacked.
@@ -104,17 +102,12 @@ pub(crate) fn counted(file: &ManifestFile) -> Option<(u64, u64)> {
 }
 
 /// All manifests read by one commit, by path. Manifests never change, so one read serves every try.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ManifestCache {
-    ident: TableIdent,
     read: HashMap<String, Arc<ReadManifest>>,
 }
 
 impl ManifestCache {
-    pub(crate) fn new(ident: TableIdent) -> Self {
-        Self { ident, read: HashMap::new() }
-    }
-
     /// A manifest read before.
     pub(crate) fn get(&self, path: &str) -> Option<&Arc<ReadManifest>> {
         self.read.get(path)
@@ -123,7 +116,7 @@ impl ManifestCache {
     /// Reads those of `files` of which the entries are not at hand, and keeps them.
     pub(crate) async fn read_whole(
         &mut self,
-        io: &FileIO,
+        table: &LoadedTable,
         files: impl IntoIterator<Item = &ManifestFile>,
     ) -> Result<(), CommitError> {
         let files: Vec<&ManifestFile> = files.into_iter().collect();
@@ -132,20 +125,20 @@ impl ManifestCache {
                 self.read.remove(&file.manifest_path);
             }
         }
-        self.read(io, files, |_, _| true).await
+        self.read(table, files, |_, _| true).await
     }
 
     /// Reads those of `files` that were not read yet. `keep` says of which the entries are needed; of the others only sums
     /// remain, so that memory does not grow with the table.
     pub(crate) async fn read(
         &mut self,
-        io: &FileIO,
+        table: &LoadedTable,
         files: impl IntoIterator<Item = &ManifestFile>,
-        keep: impl Fn(&ManifestFile, &Manifest) -> bool + Sync,
+        keep: impl Fn(&ManifestFile, &[ManifestEntryRef]) -> bool + Sync,
     ) -> Result<(), CommitError> {
-        let (room, keep, ident) = (&Semaphore::new(BYTES_AT_ONCE as usize), &keep, &self.ident);
+        let (room, keep) = (&Semaphore::new(BYTES_AT_ONCE as usize), &keep);
         let unread = files.into_iter().filter(|file| !self.read.contains_key(&file.manifest_path));
-        let reads: Vec<_> = unread.map(|file| read_one(ident, io, file, keep, room)).collect();
+        let reads: Vec<_> = unread.map(|file| read_one(table, file, keep, room)).collect();
         let found: Vec<(String, Arc<ReadManifest>)> =
             stream::iter(reads).buffer_unordered(READS_AT_ONCE).try_collect().await?;
         self.read.extend(found);
@@ -154,45 +147,49 @@ impl ManifestCache {
 }
 
 async fn read_one(
-    ident: &TableIdent,
-    io: &FileIO,
+    table: &LoadedTable,
     file: &ManifestFile,
-    keep: &(impl Fn(&ManifestFile, &Manifest) -> bool + Sync),
+    keep: &(impl Fn(&ManifestFile, &[ManifestEntryRef]) -> bool + Sync),
     room: &Semaphore,
 ) -> Result<(String, Arc<ReadManifest>), CommitError> {
+    let path = &file.manifest_path;
+    let refused = |detail: String| CommitError::Permanent { ident: table.ident.clone(), detail };
+    if file.key_metadata.as_ref().is_some_and(|key| !key.is_empty()) {
+        return Err(refused(format!("manifest `{path}` is encrypted, which Firn cannot write")));
+    }
     let weight = u32::try_from(file.manifest_length).unwrap_or(BYTES_AT_ONCE).clamp(1, BYTES_AT_ONCE);
     // The semaphore is never closed.
     let _permit = room.acquire_many(weight).await;
-    let manifest = load(ident, io, file).await?;
-    let kept = keep(file, &manifest);
-    Ok((file.manifest_path.clone(), Arc::new(ReadManifest::new(manifest, kept))))
+    let bytes = table.read("a manifest", path).await?;
+    let listed = file.clone();
+    // Decoding takes milliseconds, in which nothing else would run.
+    let decoded = tokio::task::spawn_blocking(move || decode(&bytes, &listed)).await;
+    let (schema, entries) = decoded
+        .map_err(|error| error.to_string())
+        .and_then(|decoded| decoded.map_err(|error| error.to_string()))
+        .map_err(|detail| refused(format!("cannot understand manifest `{path}`: {detail}")))?;
+    let kept = keep(file, &entries);
+    Ok((path.clone(), Arc::new(ReadManifest::new(schema, entries, kept))))
 }
 
-async fn load(ident: &TableIdent, io: &FileIO, file: &ManifestFile) -> Result<Manifest, CommitError> {
-    if file.key_metadata.as_ref().is_some_and(|key| !key.is_empty()) {
-        return Err(CommitError::Permanent {
-            ident: ident.clone(),
-            detail: format!("manifest `{}` is encrypted, which Firn cannot write", file.manifest_path),
-        });
-    }
-    file.load_manifest(io).await.map_err(|error| read_error(ident, &file.manifest_path, error))
+/// The entries of a manifest with what they inherit from their place in the list (Iceberg spec, "Sequence Number
+/// Inheritance" and "Snapshot ID Inheritance").
+fn decode(bytes: &[u8], file: &ManifestFile) -> iceberg::Result<(SchemaRef, Vec<ManifestEntryRef>)> {
+    let (entries, metadata) = Manifest::parse_avro(bytes)?.into_parts();
+    let inherited = entries.into_iter().map(|entry| {
+        let mut entry = Arc::unwrap_or_clone(entry);
+        entry.snapshot_id.get_or_insert(file.added_snapshot_id);
+        // Everything in a manifest of version 1 has number 0.
+        if entry.status() == ManifestStatus::Added || file.sequence_number == 0 {
+            entry.sequence_number.get_or_insert(file.sequence_number);
+            entry.file_sequence_number.get_or_insert(file.sequence_number);
+        }
+        Arc::new(entry)
+    });
+    Ok((metadata.schema.clone(), inherited.collect()))
 }
 
 /// Data manifests and delete manifests of a list, in its order.
 pub(crate) fn split(list: &[ManifestFile]) -> (Vec<&ManifestFile>, Vec<&ManifestFile>) {
     list.iter().partition(|file| file.content == ManifestContentType::Data)
-}
-
-/// A manifest that cannot be read now may be readable later, unless it is damaged.
-fn read_error(ident: &TableIdent, path: &str, error: iceberg::Error) -> CommitError {
-    match error.kind() {
-        iceberg::ErrorKind::DataInvalid | iceberg::ErrorKind::FeatureUnsupported => {
-            CommitError::Permanent { ident: ident.clone(), detail: format!("cannot understand `{path}`: {error}") }
-        }
-        _ => CommitError::Storage {
-            ident: ident.clone(),
-            what: format!("cannot read `{path}`"),
-            source: Box::new(error),
-        },
-    }
 }

@@ -7,6 +7,9 @@ use iceberg::spec::ManifestFile;
 
 use super::locate::holds_live_files;
 
+/// No commit takes more small manifests along than this, so that it stays quick on a table with thousands of them.
+const FOLD_AT_MOST: usize = 200;
+
 const TARGET_BYTES: &str = "commit.manifest.target-size-bytes";
 const MIN_COUNT_TO_MERGE: &str = "commit.manifest.min-count-to-merge";
 const MERGE_ENABLED: &str = "commit.manifest-merge.enabled";
@@ -48,6 +51,7 @@ pub(crate) fn fold(data: &[&ManifestFile], spec_id: i32, settings: ManifestSetti
         return HashSet::new();
     }
     small.sort_by_key(|file| length(file));
+    small.truncate(FOLD_AT_MOST);
     let mut room = settings.target_bytes;
     small
         .into_iter()
@@ -116,6 +120,8 @@ mod tests {
         let all: Vec<&ManifestFile> = many.iter().collect();
         assert_eq!(fold(&all[..100], 0, defaults).len(), 0);
         assert_eq!(fold(&all, 0, defaults).len(), 101);
+        let crowd: Vec<ManifestFile> = (0..1000).map(|n| manifest(n, 7000, 0, 1)).collect();
+        assert_eq!(fold(&crowd.iter().collect::<Vec<_>>(), 0, defaults).len(), 200);
         assert_eq!(fold(&all, 1, defaults).len(), 0, "another spec");
         assert_eq!(fold(&all, 0, settings(&[("commit.manifest-merge.enabled", "FALSE")])).len(), 0);
         assert_eq!(fold(&all[..5], 0, settings(&[("commit.manifest.min-count-to-merge", "4")])).len(), 5);

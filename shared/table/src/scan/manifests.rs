@@ -44,7 +44,7 @@ impl LoadedTable {
     }
 
     /// A whole file of the table's metadata.
-    async fn read(&self, what: &'static str, path: &str) -> Result<Bytes, TableError> {
+    pub(crate) async fn read(&self, what: &'static str, path: &str) -> Result<Bytes, TableError> {
         let id = self.blob_id(path)?;
         let read = self.blobs().read_all(&id).await;
         read.map_err(|source| TableError::Read { ident: self.ident.clone(), what, source })

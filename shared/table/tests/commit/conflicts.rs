@@ -6,20 +6,10 @@ use firn_table::commit::{AlreadyDone, CommitError, CommitPolicy, already_done, r
 use iceberg::spec::{NestedField, PrimitiveType, Schema, SchemaRef, Type};
 use iceberg::{TableRequirement, TableUpdate};
 
-use crate::doubles::{Fault, Faulty};
+use crate::doubles::{Fault, Faulty, meanwhile};
+use crate::files::*;
 use crate::lake::*;
-
-/// A change that comes while the first swap is on its way.
-fn meanwhile(lake: &Arc<Lake>, change: impl Fn() -> Change + Send + Sync + 'static) -> Fault {
-    let lake = lake.clone();
-    let change = Arc::new(change);
-    Fault::After(Box::new(move || {
-        let (lake, change) = (lake.clone(), change.clone());
-        Box::pin(async move {
-            lake.commit("main", change()).await;
-        })
-    }))
-}
+use crate::look::*;
 
 async fn two_files() -> Arc<Lake> {
     let lake = Arc::new(by_p().await);
@@ -32,7 +22,7 @@ async fn an_append_in_between_is_kept_and_nothing_is_merged_again() {
     let lake = two_files().await;
     let request = lake.request(&["f1", "f2"], "h").await;
     let output = name(&request.outputs[0].path);
-    let appended = || Change { data: vec![file("late", "a", 8)], ..Change::default() };
+    let appended = Change { data: vec![file("late", "a", 8)], ..Change::default() };
     let faulty = Faulty::new(&lake.catalog, vec![meanwhile(&lake, appended)]);
     let policy = at_once();
     let committed = replace(&faulty, request, policy.clone()).await.unwrap();
@@ -126,6 +116,67 @@ async fn of_two_workers_with_one_group_the_second_is_superseded() {
     let late = lake.request(&["f3", &name(&output)], "next").await;
     replace(&lake.catalog, late, at_once()).await.unwrap();
     assert_eq!(done("h").await, AlreadyDone::Replaced { snapshot_id: ours });
+}
+
+/// Two and three runs on one partition at once give one result.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_workers_that_race_with_one_group_exactly_one_commits() {
+    for round in 0..10 {
+        let lake = two_files().await;
+        let mut requests = Vec::new();
+        for _ in 0..2 + round % 2 {
+            requests.push(lake.request(&["f1", "f2"], "h").await);
+        }
+        let mut workers = Vec::new();
+        for request in requests {
+            let lake = lake.clone();
+            workers.push(tokio::spawn(async move { replace(&lake.catalog, request, at_once()).await }));
+        }
+        let mut committed = 0;
+        for worker in workers {
+            match worker.await.unwrap() {
+                Ok(_) => committed += 1,
+                Err(CommitError::Superseded { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert_eq!(committed, 1);
+        let table = lake.load().await;
+        assert_eq!(table.metadata.snapshots().count(), 2);
+        assert_eq!(live(&table, "main").await.len(), 2);
+        check_counts(&table, "main").await;
+        let files = lake.metadata_files().await;
+        let avro = files.iter().filter(|name| name.ends_with(".avro")).count();
+        assert_eq!(avro, 2 + 3, "the losers left nothing: {files:?}");
+    }
+}
+
+/// The plan's snapshot was expired and its files removed while the merge ran.
+#[tokio::test]
+async fn a_base_whose_files_are_gone_is_left_for_the_current_version() {
+    let lake = two_files().await;
+    let request = lake.request(&["f1", "f2"], "h").await;
+    let old = request.base.metadata.current_snapshot().unwrap().clone();
+    lake.append(vec![file("late", "a", 8)]).await;
+    lake.update(vec![TableUpdate::RemoveSnapshots { snapshot_ids: vec![old.snapshot_id()] }]).await;
+    lake.io.delete(old.manifest_list()).await.unwrap();
+    let committed = replace(&lake.catalog, request, at_once()).await.unwrap();
+    assert_eq!((committed.tries, committed.conflicts), (1, 0));
+    assert_eq!(live(&committed.table, "main").await.len(), 3);
+    check_counts(&committed.table, "main").await;
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_gone_for_good_stops_the_commit() {
+    let lake = two_files().await;
+    let request = lake.request(&["f1", "f2"], "h").await;
+    let table = lake.load().await;
+    let head = table.metadata.current_snapshot().unwrap();
+    let manifest = manifest_files(&table, head).await.remove(0).manifest_path;
+    lake.io.delete(&manifest).await.unwrap();
+    let error = replace(&lake.catalog, request, at_once()).await.unwrap_err();
+    assert!(error.to_string().contains(&name(&manifest)), "{error}");
+    assert_eq!(lake.load().await.metadata_location, table.metadata_location);
 }
 
 #[tokio::test]

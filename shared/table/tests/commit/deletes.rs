@@ -3,7 +3,9 @@
 use firn_table::commit::{CommitError, replace};
 use iceberg::spec::DataFile;
 
+use crate::files::*;
 use crate::lake::*;
+use crate::look::*;
 
 /// f1 and f2 in partition a; the merge is planned, then `deletes` come.
 async fn planned_then(deletes: Vec<DataFile>, rows_removed: u64) -> (Lake, Result<String, CommitError>) {

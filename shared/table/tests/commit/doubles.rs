@@ -8,10 +8,12 @@ use firn_table::{Catalog, LoadedTable, SwapError, TableError, TableIdent};
 use futures::future::BoxFuture;
 use iceberg::{TableRequirement, TableUpdate};
 
+use crate::lake::{Change, Lake};
+
 /// How one swap goes.
-pub enum Fault {
+pub enum Fault<'a> {
     /// Somebody else's change comes first.
-    After(Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>),
+    After(BoxFuture<'a, ()>),
     /// Applied, and the answer is lost.
     AppliedButLost,
     /// Lost on the way there.
@@ -30,10 +32,17 @@ pub enum Fault {
     AppliedThenRefusedThenDown,
 }
 
+/// Somebody else's snapshot on `main`, committed while a swap is on its way.
+pub fn meanwhile(lake: &Lake, change: Change) -> Fault<'_> {
+    Fault::After(Box::pin(async move {
+        lake.commit("main", change).await;
+    }))
+}
+
 /// Faults for the first swaps, in order; later swaps and all else go to the catalog behind.
 pub struct Faulty<'a> {
     pub behind: &'a dyn Catalog,
-    faults: Mutex<VecDeque<Fault>>,
+    faults: Mutex<VecDeque<Fault<'a>>>,
     down: Mutex<bool>,
     pub requirements: Mutex<Vec<Vec<TableRequirement>>>,
 }
@@ -45,7 +54,7 @@ impl std::fmt::Debug for Faulty<'_> {
 }
 
 impl<'a> Faulty<'a> {
-    pub fn new(behind: &'a dyn Catalog, faults: Vec<Fault>) -> Self {
+    pub fn new(behind: &'a dyn Catalog, faults: Vec<Fault<'a>>) -> Self {
         Self { behind, faults: Mutex::new(faults.into()), down: Mutex::new(false), requirements: Mutex::default() }
     }
 }
@@ -81,7 +90,7 @@ impl Catalog for Faulty<'_> {
         match fault {
             None => self.behind.swap(table, updates, requirements).await,
             Some(Fault::After(change)) => {
-                change().await;
+                change.await;
                 self.behind.swap(table, updates, requirements).await
             }
             Some(Fault::AppliedButLost) => {

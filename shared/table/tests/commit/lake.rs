@@ -6,33 +6,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_model::PartitionKey;
-use firn_storage::LocalStore;
+use firn_storage::{BlobStore, LocalStore, MemoryStore};
 use firn_table::commit::{CommitPolicy, ConflictCounter, ReplaceOperation, ReplaceRequest};
 use firn_table::new_file::{NewDataFile, NewFileMetrics};
 use firn_table::{Catalog, LoadedTable, SqlCatalog, TableIdent, TableStore};
+use futures::StreamExt;
 use iceberg::io::FileIO;
 use iceberg::spec::*;
 use iceberg::{TableCreation, TableUpdate};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use tempfile::TempDir;
 
+use crate::counting::CountingStore;
+use crate::files::*;
+use crate::look::*;
+
 /// One table in a catalog of its own.
 pub struct Lake {
     _folder: TempDir,
+    pub blobs: Arc<CountingStore>,
     pub catalog: SqlCatalog,
     pub ident: TableIdent,
     pub io: FileIO,
-}
-
-/// A manifest entry, by value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
-    pub status: &'static str,
-    pub file: String,
-    pub snapshot: i64,
-    pub sequence: i64,
-    pub file_sequence: i64,
-    pub spec: i32,
 }
 
 impl Lake {
@@ -41,6 +36,22 @@ impl Lake {
     }
 
     pub async fn with_properties(
+        version: FormatVersion,
+        schema: Schema,
+        spec: UnboundPartitionSpec,
+        properties: &[(&str, &str)],
+    ) -> Lake {
+        Lake::over(Arc::new(LocalStore::new()), version, schema, spec, properties).await
+    }
+
+    /// By `p`, format version 2, files in memory: for tests of thousands of files.
+    pub async fn in_memory(properties: &[(&str, &str)]) -> Lake {
+        let spec = by(2, "p", Transform::Identity);
+        Lake::over(Arc::new(MemoryStore::new()), FormatVersion::V2, schema(), spec, properties).await
+    }
+
+    async fn over(
+        behind: Arc<dyn BlobStore>,
         version: FormatVersion,
         schema: Schema,
         spec: UnboundPartitionSpec,
@@ -68,7 +79,8 @@ impl Lake {
             .format_version(version)
             .build();
         let metadata = TableMetadataBuilder::from_table_creation(creation).unwrap().build().unwrap().metadata;
-        let store = TableStore::new(Arc::new(LocalStore::new()));
+        let blobs = Arc::new(CountingStore::new(behind));
+        let store = TableStore::new(blobs.clone());
         let io = store.file_io();
         let first = format!("{location}/metadata/00000-first.metadata.json");
         let json = serde_json::to_vec(&metadata).unwrap();
@@ -80,7 +92,7 @@ impl Lake {
             .unwrap();
         pool.close().await;
         let catalog = SqlCatalog::open(&database, "lake", store).await.unwrap();
-        Lake { _folder: folder, catalog, ident: TableIdent::new(["db"], "t"), io }
+        Lake { _folder: folder, blobs, catalog, ident: TableIdent::new(["db"], "t"), io }
     }
 
     pub async fn load(&self) -> LoadedTable {
@@ -254,9 +266,9 @@ impl Lake {
 
     /// Every file below the table's metadata folder.
     pub async fn metadata_files(&self) -> Vec<String> {
-        let folder = self.location().await.replace("file://", "") + "/metadata";
-        let mut names: Vec<String> =
-            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        let table = self.load().await;
+        let folder = table.blob_id(&format!("{}/metadata/", table.metadata.location())).unwrap();
+        let mut names: Vec<String> = self.blobs.list(&folder).map(|blob| name(&blob.unwrap().id.key)).collect().await;
         names.sort();
         names
     }
@@ -291,11 +303,6 @@ impl Default for Change {
     }
 }
 
-/// Last name of a path.
-pub fn name(path: &str) -> String {
-    path.rsplit('/').next().unwrap().to_owned()
-}
-
 /// The model's key of a tuple of string, int, long or date values.
 pub fn key_of(table: &LoadedTable, spec_id: i32, tuple: &Struct) -> PartitionKey {
     use firn_model::{PartitionValue, Scalar};
@@ -315,183 +322,12 @@ pub fn key_of(table: &LoadedTable, spec_id: i32, tuple: &Struct) -> PartitionKey
     PartitionKey::new(spec_id, values.collect())
 }
 
-pub const TOTALS: [&str; 6] = [
-    "total-data-files",
-    "total-delete-files",
-    "total-records",
-    "total-files-size",
-    "total-position-deletes",
-    "total-equality-deletes",
-];
-
-fn rows_key(file: &DataFile) -> &'static str {
-    match file.content_type() {
-        DataContentType::Data => "total-records",
-        DataContentType::PositionDeletes => "total-position-deletes",
-        DataContentType::EqualityDeletes => "total-equality-deletes",
-    }
-}
-
-pub async fn manifest_files(table: &LoadedTable, snapshot: &Snapshot) -> Vec<ManifestFile> {
-    let bytes = table.io.new_input(snapshot.manifest_list()).unwrap().read().await.unwrap();
-    let list = ManifestList::parse_with_version(&bytes, table.metadata.format_version()).unwrap();
-    list.consume_entries().into_iter().collect()
-}
-
-/// Totals counted from the entries.
-pub async fn recount(table: &LoadedTable, snapshot: &Snapshot) -> BTreeMap<String, u64> {
-    let mut totals: BTreeMap<String, u64> = TOTALS.iter().map(|key| ((*key).to_owned(), 0)).collect();
-    for file in manifest_files(table, snapshot).await {
-        let manifest = file.load_manifest(&table.io).await.unwrap();
-        for entry in manifest.entries().iter().filter(|entry| entry.is_alive()) {
-            let files = match entry.content_type() {
-                DataContentType::Data => "total-data-files",
-                _ => "total-delete-files",
-            };
-            *totals.entry(files.to_owned()).or_default() += 1;
-            *totals.entry("total-files-size".to_owned()).or_default() += entry.file_size_in_bytes();
-            *totals.entry(rows_key(entry.data_file()).to_owned()).or_default() += entry.record_count();
-        }
-    }
-    totals
-}
-
-/// All entries of a branch's head, sorted; file names only.
-pub async fn entries(table: &LoadedTable, branch: &str) -> Vec<Entry> {
-    let head = table.metadata.snapshot_for_ref(branch).unwrap();
-    let mut found = Vec::new();
-    for file in manifest_files(table, head).await {
-        let manifest = file.load_manifest(&table.io).await.unwrap();
-        assert_eq!(manifest.metadata().partition_spec().spec_id(), file.partition_spec_id);
-        for entry in manifest.entries() {
-            found.push(Entry {
-                status: match entry.status() {
-                    ManifestStatus::Added => "added",
-                    ManifestStatus::Existing => "existing",
-                    ManifestStatus::Deleted => "deleted",
-                },
-                file: name(entry.file_path()),
-                snapshot: entry.snapshot_id().unwrap(),
-                sequence: entry.sequence_number().unwrap(),
-                file_sequence: entry.file_sequence_number.unwrap(),
-                spec: file.partition_spec_id,
-            });
-        }
-    }
-    found.sort();
-    found
-}
-
-/// Names of the live data files of a branch, sorted.
-pub async fn live(table: &LoadedTable, branch: &str) -> Vec<String> {
-    let mut names: Vec<String> = entries(table, branch)
-        .await
-        .into_iter()
-        .filter(|entry| entry.status != "deleted")
-        .map(|entry| entry.file)
-        .collect();
-    names.sort();
-    names
-}
-
-/// Fails unless the summary's totals equal a recount and the counts of the manifest list equal the entries.
-pub async fn check_counts(table: &LoadedTable, branch: &str) {
-    let head = table.metadata.snapshot_for_ref(branch).unwrap();
-    let summary = &head.summary().additional_properties;
-    for (key, count) in recount(table, head).await {
-        assert_eq!(summary.get(&key), Some(&count.to_string()), "{key} of {summary:?}");
-    }
-    let mut paths = std::collections::HashSet::new();
-    for file in manifest_files(table, head).await {
-        let manifest = file.load_manifest(&table.io).await.unwrap();
-        let count = |status| {
-            let of = manifest.entries().iter().filter(|entry| entry.status() == status);
-            of.fold((0_u32, 0_u64), |(files, rows), entry| (files + 1, rows + entry.record_count()))
-        };
-        let listed = |files: Option<u32>, rows: Option<u64>| (files.unwrap(), rows.unwrap());
-        assert_eq!(listed(file.added_files_count, file.added_rows_count), count(ManifestStatus::Added));
-        assert_eq!(listed(file.existing_files_count, file.existing_rows_count), count(ManifestStatus::Existing));
-        assert_eq!(listed(file.deleted_files_count, file.deleted_rows_count), count(ManifestStatus::Deleted));
-        let oldest = manifest.entries().iter().filter(|e| e.is_alive()).filter_map(|e| e.sequence_number()).min();
-        if let Some(oldest) = oldest {
-            assert_eq!(file.min_sequence_number, oldest, "{}", file.manifest_path);
-        }
-        for entry in manifest.entries().iter().filter(|entry| entry.is_alive()) {
-            assert!(paths.insert(entry.file_path().to_owned()), "{} is live twice", entry.file_path());
-        }
-    }
-}
-
 /// A policy that does not wait.
 pub fn at_once() -> CommitPolicy {
     CommitPolicy { base_wait: Duration::ZERO, conflicts: ConflictCounter::default(), ..CommitPolicy::default() }
 }
 
-/// `id` long, `p` string.
-pub fn schema() -> Schema {
-    let field = |id, name: &str, kind| Arc::new(NestedField::optional(id, name, Type::Primitive(kind)));
-    Schema::builder()
-        .with_fields([field(1, "id", PrimitiveType::Long), field(2, "p", PrimitiveType::String)])
-        .build()
-        .unwrap()
-}
-
-pub fn by(source_id: i32, name: &str, transform: Transform) -> UnboundPartitionSpec {
-    UnboundPartitionSpec::builder().add_partition_field(source_id, name, transform).unwrap().build()
-}
-
 /// A table partitioned by `p`, format version 2.
 pub async fn by_p() -> Lake {
     Lake::new(FormatVersion::V2, schema(), by(2, "p", Transform::Identity)).await
-}
-
-/// A data file of `rows` rows and `10 * rows` bytes in partition `p`.
-pub fn file(path: &str, p: &str, rows: u64) -> DataFile {
-    file_in(path, [Some(Literal::string(p))].into_iter().collect(), rows)
-}
-
-pub fn file_in(path: &str, tuple: Struct, rows: u64) -> DataFile {
-    DataFileBuilder::default()
-        .content(DataContentType::Data)
-        .file_path(path.to_owned())
-        .file_format(DataFileFormat::Parquet)
-        .partition(tuple)
-        .record_count(rows)
-        .file_size_in_bytes(rows * 10)
-        .value_counts(HashMap::from([(1, rows)]))
-        .lower_bounds(HashMap::from([(1, Datum::long(1))]))
-        .upper_bounds(HashMap::from([(1, Datum::long(i64::try_from(rows).unwrap()))]))
-        .split_offsets(Some(vec![4]))
-        .build()
-        .unwrap()
-}
-
-pub fn equality_delete(path: &str, p: &str) -> DataFile {
-    DataFileBuilder::default()
-        .content(DataContentType::EqualityDeletes)
-        .file_path(path.to_owned())
-        .file_format(DataFileFormat::Parquet)
-        .partition([Some(Literal::string(p))].into_iter().collect())
-        .record_count(1)
-        .file_size_in_bytes(5)
-        .equality_ids(Some(vec![1]))
-        .build()
-        .unwrap()
-}
-
-pub fn position_delete(path: &str, p: &str, referenced: Option<&str>, bounds: Option<(&str, &str)>) -> DataFile {
-    const FILE_PATH: i32 = 2_147_483_546;
-    let bound = |pick: fn((&str, &str)) -> String| bounds.map(|b| (FILE_PATH, Datum::string(pick(b)))).into_iter();
-    DataFileBuilder::default()
-        .content(DataContentType::PositionDeletes)
-        .file_path(path.to_owned())
-        .file_format(DataFileFormat::Parquet)
-        .partition([Some(Literal::string(p))].into_iter().collect())
-        .record_count(1)
-        .file_size_in_bytes(5)
-        .referenced_data_file(referenced.map(str::to_owned))
-        .lower_bounds(bound(|(lower, _)| lower.to_owned()).collect())
-        .upper_bounds(bound(|(_, upper)| upper.to_owned()).collect())
-        .build()
-        .unwrap()
 }

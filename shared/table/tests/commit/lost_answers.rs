@@ -3,9 +3,11 @@
 use firn_table::commit::{CommitError, CommitPolicy, replace};
 
 use crate::doubles::{Fault, Faulty};
+use crate::files::*;
 use crate::lake::*;
+use crate::look::*;
 
-async fn one_fault(fault: Fault) -> (Lake, Result<firn_table::commit::Committed, CommitError>, String, u64) {
+async fn one_fault(fault: Fault<'_>) -> (Lake, Result<firn_table::commit::Committed, CommitError>, String, u64) {
     let lake = by_p().await;
     lake.append(vec![file("f1", "a", 1), file("f2", "a", 2)]).await;
     let request = lake.request(&["f1", "f2"], "h").await;

@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, missing_docs)]
 
 mod conflicts;
+mod counting;
 mod deletes;
 mod doubles;
+mod files;
 mod lake;
+mod look;
 mod lost_answers;
 mod many;
 mod refused;

@@ -4,6 +4,7 @@ use firn_table::commit::{CommitError, ReplaceRequest, replace};
 use iceberg::TableUpdate;
 use iceberg::spec::{FormatVersion, SnapshotReference, SnapshotRetention, Transform, UnboundPartitionSpec};
 
+use crate::files::*;
 use crate::lake::*;
 
 async fn lake() -> Lake {
@@ -84,6 +85,20 @@ async fn version_3_and_tags_are_refused() {
     let request = lake.request_on("v1", &["f1", "f2"], "h").await;
     let error = refused(&lake, request).await;
     assert!(error.to_string().contains("`v1` is a tag"), "{error}");
+}
+
+#[tokio::test]
+async fn tags_of_a_version_1_table_are_not_lost() {
+    let lake = Lake::new(FormatVersion::V1, schema(), by(2, "p", Transform::Identity)).await;
+    lake.append(vec![file("f1", "a", 1), file("f2", "a", 2)]).await;
+    let table = lake.load().await;
+    let path = table.metadata_location.replace("file://", "");
+    let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    json["refs"] = serde_json::json!({"eoy": {"snapshot-id": 101, "type": "tag"}});
+    std::fs::write(&path, serde_json::to_vec(&json).unwrap()).unwrap();
+    let request = lake.request(&["f1", "f2"], "h").await;
+    let error = refused(&lake, request).await;
+    assert!(error.to_string().contains("`eoy`"), "{error}");
 }
 
 #[tokio::test]

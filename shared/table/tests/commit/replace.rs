@@ -6,7 +6,9 @@ use firn_table::commit::{ReplaceOperation, replace};
 use iceberg::TableUpdate;
 use iceberg::spec::{FormatVersion, Operation, SnapshotReference, SnapshotRetention, Transform, UnboundPartitionSpec};
 
+use crate::files::*;
 use crate::lake::*;
+use crate::look::*;
 
 fn entry(status: &'static str, file: &str, snapshot: i64, sequence: i64, file_sequence: i64) -> Entry {
     Entry { status, file: file.into(), snapshot, sequence, file_sequence, spec: 0 }

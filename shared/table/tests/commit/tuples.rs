@@ -8,7 +8,9 @@ use firn_table::commit::{CommitError, check_writable, replace};
 use iceberg::TableUpdate;
 use iceberg::spec::{Datum, FormatVersion, Literal, NestedField, PrimitiveType, Schema, Struct, Transform, Type};
 
+use crate::files::*;
 use crate::lake::*;
+use crate::look::*;
 
 fn one(value: Option<Literal>) -> Struct {
     [value].into_iter().collect()

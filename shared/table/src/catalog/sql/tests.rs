@@ -60,6 +60,24 @@ async fn a_file_that_is_no_catalog_is_named() {
 }
 
 #[tokio::test]
+async fn a_name_that_the_database_does_not_have_names_the_ones_it_has() {
+    let lake = Lake::new().await;
+    let open = |name| {
+        let (database, store) = (lake.database(), TableStore::new(Arc::new(lake.store.clone())));
+        async move { SqlCatalog::open(&database, name, store).await }
+    };
+    assert!(open("lakes").await.is_ok(), "a database without tables may hold any catalog");
+    lake.create("t", Shape::partitioned(&[])).await;
+    let other = "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name) VALUES ('b', 'db', 'x')";
+    sqlx::query(other).execute(&lake.pool).await.unwrap();
+    let error = open("lakes").await.unwrap_err();
+    assert_eq!(error.next_step(), NextStep::Absent);
+    let end = format!("its catalogs are `b`, `{CATALOG}`");
+    assert!(error.to_string().starts_with("catalog `lakes`: ") && error.to_string().ends_with(&end), "{error}");
+    assert!(open(CATALOG).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_missing_table_names_the_known_ones_and_no_views_or_others_tables() {
     for schema in [SCHEMA_V1.to_owned(), schema_v0()] {
         let lake = Lake::with_catalog_schema(&schema).await;
