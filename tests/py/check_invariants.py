@@ -28,8 +28,12 @@ def main():
     parser = arguments(__doc__)
     parser.add_argument("--dedup", default="", help="comma list of the key columns")
     args = parser.parse_args()
-    table = load_table(args)
-    key = [table.schema().find_field(column).field_id for column in args.dedup.split(",") if column]
+    answer(check(load_table(args), args.dedup))
+
+
+def check(table, dedup=""):
+    """The answer for a table as it was loaded; `dedup` is the comma list of the key columns."""
+    key = [table.schema().find_field(column).field_id for column in dedup.split(",") if column]
     files = Files(table.io)
     violations, checked = [], collections.Counter()
     for snapshot in table.metadata.snapshots:
@@ -47,7 +51,7 @@ def main():
                     violations += false_claims(table, file, key, checked)
     violations += replaced_twice(files.entries)
     checked["paths"] = len(files.known)
-    answer({"ok": not violations, "violations": violations, "checked": checked})
+    return {"ok": not violations, "violations": violations, "checked": checked}
 
 
 class Files:

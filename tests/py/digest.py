@@ -24,14 +24,19 @@ def main():
 
     table = load_table(args)
     snapshot = snapshot_of(table, args)
-    key = [column for column in args.dedup.split(",") if column]
+    answer(digest_of(table, snapshot, args.dedup, args.insertion))
+
+
+def digest_of(table, snapshot, dedup="", insertion=None):
+    """The answer for a snapshot of a table; `dedup` is the comma list of the key columns."""
+    key = [column for column in dedup.split(",") if column]
     if snapshot is None:
         found = rows.EMPTY
     elif key:
-        found = rows.digest(last_of_each_key(table, snapshot, key, args.insertion))
+        found = rows.digest(last_of_each_key(table, snapshot, key, insertion))
     else:
         found = digest_of_files(table, snapshot)
-    answer({**found, "snapshot_id": snapshot.snapshot_id if snapshot else None})
+    return {**found, "snapshot_id": snapshot.snapshot_id if snapshot else None}
 
 
 def files_of(table, snapshot):

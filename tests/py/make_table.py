@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from azure.storage.blob import BlobServiceClient
-from pyiceberg.exceptions import NamespaceAlreadyExistsError
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -95,10 +95,17 @@ def main():
 
 
 def append(table, batches, branch):
-    """One commit with a snapshot, a manifest and data files of its own for each batch."""
-    with table.transaction() as transaction:
-        for batch in batches:
-            transaction.append(batch, branch=branch)
+    """One commit with a snapshot, a manifest and data files of its own for each batch, tried again when another writer's commit
+    came first: PyIceberg itself gives up then."""
+    for _ in range(100):
+        try:
+            with table.transaction() as transaction:
+                for batch in batches:
+                    transaction.append(batch, branch=branch)
+            return
+        except CommitFailedException:
+            table.refresh()
+    raise SystemExit("every one of 100 tries of an append lost against another writer")
 
 
 def source_rows(source, args):

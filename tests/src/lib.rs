@@ -3,8 +3,14 @@
 //! Every function here panics when something is not as it should be: it is called by tests only.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on must fail with the reason")]
 
+pub mod backup;
 pub mod program;
+pub mod random;
 pub mod scene;
+pub mod watcher;
 
+pub use backup::Backup;
 pub use program::{Run, firn, firn_path};
+pub use random::Random;
 pub use scene::Scene;
+pub use watcher::Watcher;

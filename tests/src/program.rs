@@ -1,7 +1,7 @@
 //! The `firn` program.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -103,4 +103,12 @@ pub fn firn() -> Command {
 /// When it cannot be started.
 pub fn run(command: &mut Command) -> Run {
     Run::of(command.output().expect("firn starts"))
+}
+
+/// Waits for a process that was started with its output piped.
+///
+/// # Panics
+/// When it cannot be waited for.
+pub fn finish(child: Child) -> Run {
+    Run::of(child.wait_with_output().expect("a process of our own can be waited for"))
 }

@@ -7,6 +7,7 @@ use firn_test_support::{Azurite, Digest, Lake};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::backup::files_below;
 use crate::program::{Run, firn, run};
 
 /// A lake of its own with a configuration that names one dataset of it.
@@ -30,6 +31,9 @@ pub fn configuration(lake: &Lake, storage: &str, compaction: &str, dataset: &str
         lake.warehouse()
     )
 }
+
+/// The flags of a manual pass over the dataset of a scene, under the rule manual.
+pub const MANUAL: [&str; 2] = ["--dataset", "readings"];
 
 /// The table of a scene.
 pub const TABLE: &str = "iot.readings";
@@ -130,12 +134,28 @@ impl Scene {
         let again = self.compact(&[flags, &["--dry-run"]].concat()).expect_code(0);
         let selected: Vec<Value> = again.lines().into_iter().filter(|line| line["decision"] == "selected").collect();
         assert!(selected.is_empty(), "a second run selects: {selected:#?}");
-        let leftovers: Vec<_> = std::fs::read_dir(self.folder.path())
-            .expect("the folder can be listed")
-            .filter_map(Result::ok)
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .filter(|name| name.starts_with("firn-") && !name.ends_with(".yaml"))
-            .collect();
+        let leftovers = self.leftovers();
         assert!(leftovers.is_empty(), "temporary files are left: {leftovers:?}");
+    }
+
+    /// Temporary files and folders of Firn that are there: on temporary disk, and hidden ones beside the table's files.
+    ///
+    /// # Panics
+    /// When the folder cannot be listed.
+    pub fn leftovers(&self) -> Vec<PathBuf> {
+        let own = std::fs::read_dir(self.folder.path()).expect("the folder can be listed").filter_map(Result::ok);
+        let is_own = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("firn-"));
+        let mut found: Vec<PathBuf> = own.map(|entry| entry.path()).filter(is_own).collect();
+        found.extend(self.hidden_uploads());
+        found
+    }
+
+    /// Files that a killed upload into a local folder left. They are removed by later writers of the same folder, once they are an
+    /// hour old.
+    ///
+    /// # Panics
+    /// When the folder cannot be listed.
+    pub fn hidden_uploads(&self) -> Vec<PathBuf> {
+        files_below(self.folder.path(), &|name| name.starts_with(".firn-") && name.ends_with(".tmp"))
     }
 }
