@@ -183,7 +183,6 @@ impl Command {
     pub(crate) fn comes_with(&self) -> Option<&'static str> {
         match self {
             Command::Compact(args) if args.orphan_dry_run => Some("orphan cleanup"),
-            Command::Compact(args) if args.enqueue => Some("the host path"),
             Command::Compact(_) | Command::Verify(_) => None,
             Command::Demo(_) | Command::Local(_) | Command::Invoke(_) | Command::Requeue(_) => Some("the host path"),
             Command::Expire(_) => Some("snapshot expiry"),
@@ -247,7 +246,7 @@ mod tests {
             ("local --config f", Some("the host path")),
             ("invoke plan --data {}", Some("the host path")),
             ("compact --config f", None),
-            ("compact --config f --enqueue --dataset d", Some("the host path")),
+            ("compact --config f --enqueue --dataset d", None),
             ("compact --config f --orphan-dry-run", Some("orphan cleanup")),
             ("compact --config f --dataset d", None),
             ("compact --config f --date-range 2026-11-01:2026-11-30", None),

@@ -61,11 +61,17 @@ fn wrong_usage_is_exit_code_2() {
 
 #[test]
 fn what_comes_later_says_with_what() {
-    refused(&["compact", "--config", "f", "--enqueue", "--full"], "firn compact --enqueue comes with the host path");
     refused(&["compact", "--config", "f", "--orphan-dry-run"], "comes with orphan cleanup");
     refused(&["demo"], "firn demo comes with the host path");
     refused(&["orphans", "--config", "f"], "comes with orphan cleanup");
     refused(&["search", "--config", "f", "--dataset", "d", "error"], "comes with the sidecars");
+}
+
+#[test]
+fn a_queue_needs_a_storage_section() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), SOUND);
+    refused(&["compact", "--config", &path, "--enqueue"], "there is no queue without a storage section");
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! `firn compact`: one manual pass in this process. It expires and deletes nothing.
+//! `firn compact`: one manual pass in this process, or planned here for workers with `--enqueue`. It expires and deletes nothing.
 
 use firn_pass::ManualRequest;
 
 use crate::args::CompactArgs;
-use crate::commands::{Context, complain, load_config, until_interrupted};
+use crate::commands::{Context, complain, enqueue, load_config, until_interrupted};
 use crate::exit::Exit;
 use crate::output::Answer;
 
@@ -19,6 +19,9 @@ pub(crate) async fn run(args: CompactArgs, context: &Context) -> Exit {
         dry_run: args.dry_run,
         full: args.full,
     };
+    if args.enqueue && !request.dry_run {
+        return enqueue::run(config, request, context).await;
+    }
     let mut answer = Answer::new(context.format, std::io::stdout(), request.dry_run, context.progress.clone());
     let emitter = context.emitter();
     let result = until_interrupted(firn_pass::manual(&config, &request, &emitter, &mut answer)).await;

@@ -2,6 +2,7 @@
 
 pub(crate) mod compact;
 pub(crate) mod compactor;
+pub(crate) mod enqueue;
 pub(crate) mod verify;
 
 use std::future::Future;

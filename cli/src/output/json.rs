@@ -15,7 +15,7 @@ impl JsonLines {
     }
 
     /// A reader that has gone away (`| head`) stops no work, so a line that cannot be written is dropped.
-    fn line(&mut self, value: &Value) {
+    pub(crate) fn line(&mut self, value: &Value) {
         let _ = writeln!(self.out, "{value}").and_then(|()| self.out.flush());
     }
 

@@ -1,5 +1,6 @@
 //! What a command answers on stdout: JSON lines for programs, tables for people.
 
+pub(crate) mod enqueued;
 pub(crate) mod json;
 pub(crate) mod progress;
 pub(crate) mod table;
