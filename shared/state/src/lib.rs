@@ -13,11 +13,14 @@ pub mod document;
 pub mod error;
 pub mod finish;
 pub mod inflight;
+mod open;
 pub mod parked;
 pub mod passes;
 pub mod send;
 pub mod start;
 pub mod store;
+#[cfg(test)]
+mod testing;
 pub mod ticks;
 mod time;
 

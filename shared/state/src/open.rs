@@ -1,0 +1,59 @@
+//! Where the state of a configuration lies: a container of the storage account, or a folder of the warehouse.
+
+use std::sync::Arc;
+
+use firn_config::{Config, Storage};
+use firn_model::BlobId;
+use firn_storage::{AzureOptions, AzureStore, ConnectionString, LocalStore};
+
+use crate::address::StateRoot;
+use crate::error::StateError;
+use crate::store::StateStore;
+
+/// The folder of the warehouse, where no storage account is configured.
+const FOLDER: &str = "firn-state";
+
+impl StateStore {
+    /// The state of this configuration: the container `storage.stateContainer`, created when missing; without a `storage`
+    /// section the folder `firn-state` of the `file://` warehouse (design section 3).
+    ///
+    /// # Errors
+    /// [`StateError::Configuration`] when neither is named, or what the account says.
+    pub async fn open(config: &Config) -> Result<Self, StateError> {
+        match &config.storage {
+            Some(storage) => in_account(storage).await,
+            None => in_warehouse(config),
+        }
+    }
+}
+
+async fn in_account(storage: &Storage) -> Result<StateStore, StateError> {
+    let wrong =
+        |problem: &dyn std::fmt::Display| StateError::Configuration(format!("storage.connectionString: {problem}"));
+    let Some(secret) = &storage.connection_string else {
+        return Err(wrong(&format!(
+            "is missing, and credential: {} comes with a later version",
+            storage.credential.as_str()
+        )));
+    };
+    let connection = ConnectionString::parse(secret.expose()).map_err(|error| wrong(&error))?;
+    let azure = AzureStore::new(&connection, AzureOptions::default()).map_err(|error| wrong(&error))?;
+    let container =
+        BlobId { account: azure.account().to_owned(), container: storage.state_container.clone(), key: String::new() };
+    azure.create_container(&container).await?;
+    let azure = Arc::new(azure);
+    Ok(StateStore::new(azure.clone(), azure, StateRoot::new(container)))
+}
+
+fn in_warehouse(config: &Config) -> Result<StateStore, StateError> {
+    let Some(folder) = config.catalog.warehouse_folder() else {
+        return Err(StateError::Configuration(
+            "there is no place for the state: add the section storage, or name a warehouse: file:///path".into(),
+        ));
+    };
+    let path = std::path::absolute(folder.join(FOLDER))
+        .map_err(|error| StateError::Configuration(format!("catalog.warehouse: {error}")))?;
+    let local = Arc::new(LocalStore::new());
+    let root = StateRoot::new(BlobId::local(path.to_string_lossy()));
+    Ok(StateStore::new(local.clone(), local, root))
+}
