@@ -57,3 +57,31 @@ fn in_warehouse(config: &Config) -> Result<StateStore, StateError> {
     let root = StateRoot::new(BlobId::local(path.to_string_lossy()));
     Ok(StateStore::new(local.clone(), local, root))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn config(catalog: &str, storage: &str) -> Config {
+        let text = format!(
+            "{storage}catalog: {{type: sql, uri: 'sqlite:////c.db', name: n{catalog}}}\n\
+             ingestion: {{datasets: [{{name: readings, table: a.b}}]}}"
+        );
+        Config::load(&text, &HashMap::new()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn without_a_storage_account_the_state_is_a_folder_of_the_warehouse() {
+        let state = StateStore::open(&config(", warehouse: 'file:///wh/'", "")).await.unwrap();
+        assert_eq!(state.root().tick("compact").blob(), &BlobId::local("/wh/firn-state/ticks/compact"));
+    }
+
+    #[tokio::test]
+    async fn a_credential_that_is_not_there_yet_is_named() {
+        let config = config("", "storage: {account: acct}\n");
+        let error = StateStore::open(&config).await.unwrap_err();
+        assert!(error.to_string().contains("credential: managedIdentity comes with a later version"), "{error}");
+    }
+}

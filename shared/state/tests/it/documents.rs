@@ -50,6 +50,7 @@ async fn every_document_comes_back_as_it_was_written() {
         last_tick: Some(now()),
         schedule_done_until: None,
         cursors: [("spans".to_owned(), cursor)].into(),
+        ..TickRecord::default()
     };
     state.create(&root.tick("compact"), &tick).await.unwrap();
     assert_eq!(state.read(&root.tick("compact")).await.unwrap().unwrap().value, tick);
