@@ -16,6 +16,7 @@ pub use long_running::long_running;
 pub use manual::manual;
 pub use queue::by_message::Planner;
 pub use queue::enqueue::enqueue;
+pub use queue::requeue::{RequeueOutcome, RequeueRequest, RequeueSummary, RequeuedEntry, requeue};
 pub use queue::summary::{EnqueueSummary, SendCounts, TickSummary};
 pub use queue::tick::tick;
 pub use report::{

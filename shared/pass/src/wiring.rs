@@ -6,8 +6,7 @@ use std::time::Duration;
 use firn_columnar::{StopFlag, sweep_stale};
 use firn_compact::{HostServices, LeaseTurns, MemoryBudget, Services};
 use firn_config::{Catalog, Config, Database};
-use firn_model::BlobId;
-use firn_state::{StateRoot, StateStore};
+use firn_state::StateStore;
 use firn_storage::azure::{AzureOptions, AzureQueue, AzureStore, ConnectionString};
 use firn_storage::{BlobStore, Clock, Queue, RoutingStore};
 use firn_table::{SqlCatalog, TableStore};
@@ -15,7 +14,7 @@ use firn_telemetry::Emitter;
 
 use crate::load::pass_error;
 use crate::queue::by_message::Planner;
-use crate::queue::queue_error;
+use crate::queue::{queue_error, state_error};
 use crate::report::PassError;
 
 /// Opens what a pass works with. Temporary files of runs that died are removed on the way.
@@ -39,18 +38,7 @@ pub async fn open_host(
     emitter: Emitter,
     run_limit: Option<Duration>,
 ) -> Result<HostServices, PassError> {
-    let Some((storage, Account { connection, store })) = config.storage.as_ref().zip(Account::of(&config)?) else {
-        let message = "there is no queue without a storage section; write for example\n  \
-                       storage: { connectionString: \"UseDevelopmentStorage=true\" }";
-        return Err(PassError::Usage(format!("{}: {message}", config.file)));
-    };
-    let root =
-        BlobId { account: store.account().to_owned(), container: storage.state_container.clone(), key: String::new() };
-    store.create_container(&root).await.map_err(|error| PassError::Unavailable(error.to_string()))?;
-    let queue = AzureQueue::open(&connection, &storage.queue)
-        .map_err(|error| PassError::Usage(format!("storage.queue: {error}")))?;
-    queue.create().await.map_err(queue_error)?;
-    let state = StateStore::new(Arc::new(store.clone()), Arc::new(store.clone()), StateRoot::new(root));
+    let Queued { store, state, queue } = open_queue(&config).await?;
     Ok(HostServices {
         compact: open_with(&config, Some(&store)).await?,
         queue: Arc::new(queue),
@@ -63,6 +51,30 @@ pub async fn open_host(
         fan_out: Arc::new(Planner),
         config,
     })
+}
+
+/// What lies in the storage account beside the tables.
+pub(crate) struct Queued {
+    store: AzureStore,
+    pub(crate) state: StateStore,
+    pub(crate) queue: AzureQueue,
+}
+
+/// Opens state and queue, and creates what is missing of them.
+///
+/// # Errors
+/// [`PassError::Usage`] without a `storage` section, [`PassError::Unavailable`] for what does not answer.
+pub(crate) async fn open_queue(config: &Config) -> Result<Queued, PassError> {
+    let Some((storage, Account { connection, store })) = config.storage.as_ref().zip(Account::of(config)?) else {
+        let message = "there is no queue without a storage section; write for example\n  \
+                       storage: { connectionString: \"UseDevelopmentStorage=true\" }";
+        return Err(PassError::Usage(format!("{}: {message}", config.file)));
+    };
+    let state = StateStore::in_container(store.clone(), &storage.state_container).await.map_err(state_error)?;
+    let queue = AzureQueue::open(&connection, &storage.queue)
+        .map_err(|error| PassError::Usage(format!("storage.queue: {error}")))?;
+    queue.create().await.map_err(queue_error)?;
+    Ok(Queued { store, state, queue })
 }
 
 async fn open_with(config: &Config, account: Option<&AzureStore>) -> Result<Services, PassError> {

@@ -82,7 +82,8 @@ impl InflightRecord {
 
     fn at_rest(&self, outcome: RecordOutcome, reason: &str, cooldown: TimeDelta, now: DateTime<Utc>) -> Self {
         Self {
-            not_before: Some(now + cooldown),
+            // A time beyond the calendar is never.
+            not_before: now.checked_add_signed(cooldown),
             outcome: Some(outcome),
             reason: Some(reason.to_owned()),
             ..self.clone()

@@ -25,6 +25,18 @@ impl StateStore {
             None => in_warehouse(config),
         }
     }
+
+    /// The state in a container of an account that is open already; created when missing.
+    ///
+    /// # Errors
+    /// What the account says.
+    pub async fn in_container(account: AzureStore, container: &str) -> Result<Self, StateError> {
+        let root =
+            BlobId { account: account.account().to_owned(), container: container.to_owned(), key: String::new() };
+        account.create_container(&root).await?;
+        let account = Arc::new(account);
+        Ok(Self::new(account.clone(), account, StateRoot::new(root)))
+    }
 }
 
 async fn in_account(storage: &Storage) -> Result<StateStore, StateError> {
@@ -38,11 +50,7 @@ async fn in_account(storage: &Storage) -> Result<StateStore, StateError> {
     };
     let connection = ConnectionString::parse(secret.expose()).map_err(|error| wrong(&error))?;
     let azure = AzureStore::new(&connection, AzureOptions::default()).map_err(|error| wrong(&error))?;
-    let container =
-        BlobId { account: azure.account().to_owned(), container: storage.state_container.clone(), key: String::new() };
-    azure.create_container(&container).await?;
-    let azure = Arc::new(azure);
-    Ok(StateStore::new(azure.clone(), azure, StateRoot::new(container)))
+    StateStore::in_container(azure, &storage.state_container).await
 }
 
 fn in_warehouse(config: &Config) -> Result<StateStore, StateError> {
