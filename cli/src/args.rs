@@ -48,7 +48,7 @@ pub(crate) enum Command {
     /// Write the package that Azure takes
     Package(PackageArgs),
     /// Put parked work back into the queue
-    Requeue(OverDatasets),
+    Requeue(RequeueArgs),
     /// Undo a sweep
     Restore(RestoreArgs),
     /// Say why a partition was or was not selected
@@ -149,6 +149,15 @@ pub(crate) struct PackageArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct RequeueArgs {
+    #[command(flatten)]
+    pub(crate) over: OverDatasets,
+    /// Only these parked entries, by their ids; all of them where none is given
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
     #[command(flatten)]
     pub(crate) config: WithConfig,
@@ -183,8 +192,8 @@ impl Command {
     pub(crate) fn comes_with(&self) -> Option<&'static str> {
         match self {
             Command::Compact(args) if args.orphan_dry_run => Some("orphan cleanup"),
-            Command::Compact(_) | Command::Verify(_) => None,
-            Command::Demo(_) | Command::Local(_) | Command::Invoke(_) | Command::Requeue(_) => Some("the host path"),
+            Command::Compact(_) | Command::Verify(_) | Command::Requeue(_) => None,
+            Command::Demo(_) | Command::Local(_) | Command::Invoke(_) => Some("the host path"),
             Command::Expire(_) => Some("snapshot expiry"),
             Command::Orphans(_) | Command::Restore(_) => Some("orphan cleanup"),
             Command::Inspect(_) | Command::Search(_) => Some("the sidecars"),
@@ -260,7 +269,8 @@ mod tests {
             ("verify --config f --dataset d", None),
             ("doctor --config f", Some("the deployment")),
             ("package --out firn.zip", Some("the deployment")),
-            ("requeue --config f", Some("the host path")),
+            ("requeue --config f", None),
+            ("requeue --config f --dataset d 0af1 0af2", None),
             ("restore r-1 --config f", Some("orphan cleanup")),
             ("explain --config f --partition day=2026-11-01", Some("the planner")),
         ] {

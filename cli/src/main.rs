@@ -61,6 +61,7 @@ fn run(cli: Cli) -> Exit {
             Command::Compact(args) if !args.is_manual() => commands::compactor::run(args.config).await,
             Command::Compact(args) => commands::compact::run(args, &context).await,
             Command::Verify(args) => commands::verify::run(args, &context).await,
+            Command::Requeue(args) => commands::requeue::run(args, &context).await,
             // What comes later has answered above.
             _ => Exit::Usage,
         }

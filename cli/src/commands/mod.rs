@@ -3,6 +3,7 @@
 pub(crate) mod compact;
 pub(crate) mod compactor;
 pub(crate) mod enqueue;
+pub(crate) mod requeue;
 pub(crate) mod verify;
 
 use std::future::Future;

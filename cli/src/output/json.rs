@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
-use firn_pass::{FailedDataset, FinishedPartition, PassError, PassSummary, PlannedPartition, VerifyCheck};
+use firn_pass::{
+    FailedDataset, FinishedPartition, PassError, PassSummary, PlannedPartition, RequeueSummary, RequeuedEntry,
+    VerifyCheck,
+};
 use serde_json::{Value, json};
 
 pub(crate) struct JsonLines {
@@ -93,6 +96,17 @@ impl JsonLines {
     pub(crate) fn checks_ended(&mut self, checks: u64, failed: u64, error: Option<&PassError>) {
         let line = json!({ "summary": true, "ok": failed == 0 && error.is_none(), "checks": checks, "failed": failed });
         self.with_error(line, error);
+    }
+
+    pub(crate) fn requeued(&mut self, entry: &RequeuedEntry) {
+        self.line(&entry.to_json());
+    }
+
+    pub(crate) fn requeue_ended(&mut self, result: &Result<RequeueSummary, PassError>) {
+        let RequeueSummary { requeued, left, failed } = result.as_ref().copied().unwrap_or_default();
+        let ok = result.is_ok() && failed == 0;
+        let line = json!({ "summary": true, "ok": ok, "requeued": requeued, "left": left, "failed": failed });
+        self.with_error(line, result.as_ref().err());
     }
 
     fn with_error(&mut self, mut line: Value, error: Option<&PassError>) {
@@ -206,6 +220,30 @@ mod tests {
         let expected = vec![
             json!({"check": "I3", "ok": false, "message": "a path is live twice"}),
             json!({"summary": true, "ok": false, "checks": 4, "failed": 1}),
+        ];
+        assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn a_requeue() {
+        let entry = RequeuedEntry {
+            id: "0af1".into(),
+            dataset: Some("readings".into()),
+            partition: None,
+            outcome: firn_pass::RequeueOutcome::Left,
+            reason: "its text is no message".into(),
+        };
+        let summary = RequeueSummary { requeued: 2, left: 1, failed: 1 };
+        let written = lines(|json| {
+            json.requeued(&entry);
+            json.requeue_ended(&Ok(summary));
+            json.requeue_ended(&Err(PassError::Unavailable("no queue".into())));
+        });
+        let expected = vec![
+            json!({"id": "0af1", "dataset": "readings", "partition": null, "outcome": "left",
+                   "reason": "its text is no message"}),
+            json!({"summary": true, "ok": false, "requeued": 2, "left": 1, "failed": 1}),
+            json!({"summary": true, "ok": false, "requeued": 0, "left": 0, "failed": 0, "error": "no queue"}),
         ];
         assert_eq!(written, expected);
     }

@@ -8,7 +8,10 @@ pub(crate) mod text;
 
 use std::io::Write;
 
-use firn_pass::{FailedDataset, FinishedPartition, PassError, PassSummary, PlannedPartition, Report, VerifyCheck};
+use firn_pass::{
+    FailedDataset, FinishedPartition, PassError, PassSummary, PlannedPartition, Report, RequeueSummary, RequeuedEntry,
+    VerifyCheck,
+};
 
 use crate::args::Format;
 use crate::output::json::JsonLines;
@@ -56,6 +59,20 @@ impl Answer {
         match &mut self.style {
             Style::Json(lines) => lines.checked(check),
             Style::Text(tables) => tables.checked(check),
+        }
+    }
+
+    pub(crate) fn requeued(&mut self, entry: &RequeuedEntry) {
+        match &mut self.style {
+            Style::Json(lines) => lines.requeued(entry),
+            Style::Text(tables) => tables.requeued(entry),
+        }
+    }
+
+    pub(crate) fn requeue_ended(&mut self, result: &Result<RequeueSummary, PassError>) {
+        match &mut self.style {
+            Style::Json(lines) => lines.requeue_ended(result),
+            Style::Text(tables) => tables.requeue_ended(result),
         }
     }
 

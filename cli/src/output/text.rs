@@ -3,7 +3,11 @@
 use std::io::Write;
 
 use firn_model::Outcome;
-use firn_pass::{FailedDataset, FinishedPartition, PassSummary, PlannedPartition, VerifyCheck};
+use firn_pass::{
+    FailedDataset, FinishedPartition, PassError, PassSummary, PlannedPartition, RequeueSummary, RequeuedEntry,
+    VerifyCheck,
+};
+use serde_json::Value;
 
 use crate::output::table::{Side, Table, grouped, plural, size};
 
@@ -150,6 +154,27 @@ impl Tables {
                 failed => format!("{} failed", grouped(failed)),
             };
             let _ = writeln!(self.out, "{}, {held}.", plural(checks, "check")).and_then(|()| self.out.flush());
+        }
+    }
+
+    pub(crate) fn requeued(&mut self, entry: &RequeuedEntry) {
+        let dataset = entry.dataset.as_deref().unwrap_or("-");
+        let partition = entry.partition.clone().map(|tuple| Value::Object(tuple).to_string()).unwrap_or_default();
+        let (id, outcome, reason) = (&entry.id, entry.outcome.as_str(), &entry.reason);
+        let _ =
+            writeln!(self.out, "{outcome:8}  {id}  {dataset} {partition}: {reason}").and_then(|()| self.out.flush());
+    }
+
+    pub(crate) fn requeue_ended(&mut self, result: &Result<RequeueSummary, PassError>) {
+        if let Ok(RequeueSummary { requeued, left, failed }) = result {
+            let _ = writeln!(
+                self.out,
+                "{} back in the queue, {} left, {} failed.",
+                grouped(*requeued),
+                grouped(*left),
+                grouped(*failed)
+            )
+            .and_then(|()| self.out.flush());
         }
     }
 }
