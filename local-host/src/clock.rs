@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use firn_storage::Clock as StorageClock;
 use tokio::sync::watch;
 
 /// A clock, and sleeping by it.
@@ -36,16 +37,23 @@ impl Clock for SystemClock {
 #[derive(Debug, Clone)]
 pub struct ManualClock {
     now: watch::Sender<DateTime<Utc>>,
+    storage: StorageClock,
 }
 
 impl ManualClock {
     /// A clock that stands at `now`.
     pub fn at(now: DateTime<Utc>) -> Self {
-        Self { now: watch::Sender::new(now) }
+        Self { now: watch::Sender::new(now), storage: StorageClock::manual(now) }
+    }
+
+    /// The same time for queues and leases in memory.
+    pub fn storage(&self) -> StorageClock {
+        self.storage.clone()
     }
 
     /// Moves the time forward and wakes those whose sleep is over.
     pub fn advance(&self, by: Duration) {
+        self.storage.advance(by);
         self.now.send_modify(|now| *now += by);
     }
 }
@@ -81,6 +89,7 @@ mod tests {
         assert!(futures::poll!(sleep.as_mut()).is_pending());
         clock.advance(Duration::from_secs(1));
         assert!(futures::poll!(sleep.as_mut()).is_ready());
+        assert_eq!(clock.now(), clock.storage().now());
         assert_eq!(clock.now(), DateTime::UNIX_EPOCH + Duration::from_secs(10));
         clock.sleep(Duration::ZERO).await;
     }

@@ -22,6 +22,7 @@ pub mod host;
 pub mod http;
 pub mod invoke;
 pub mod log;
+mod manual;
 pub mod options;
 pub mod queue;
 mod stop;

@@ -70,10 +70,6 @@ impl Timing {
     /// As the host runs on a developer's machine: timers' leases of 15 s, and no wait of more than 2 s between two looks
     /// into a queue.
     pub fn development() -> Self {
-        Self {
-            timer_lease: Duration::from_secs(15),
-            polling_cap: Some(Duration::from_secs(2)),
-            ..Self::default()
-        }
+        Self { timer_lease: Duration::from_secs(15), polling_cap: Some(Duration::from_secs(2)), ..Self::default() }
     }
 }

@@ -105,7 +105,10 @@ impl Binding {
         let kind = reader.text("type")?.ok_or_else(|| reader.wrong("bindings.type", "is missing"))?;
         let name = reader.text("name")?.ok_or_else(|| reader.wrong("bindings.name", "is missing"))?;
         if !is_binding_name(name) {
-            return Err(reader.wrong("bindings.name", format!("\"{name}\" is not a letter with letters and digits after it, nor $return")));
+            return Err(reader.wrong(
+                "bindings.name",
+                format!("\"{name}\" is not a letter with letters and digits after it, nor $return"),
+            ));
         }
         let direction = reader.text("direction")?.unwrap_or("in").to_ascii_lowercase();
         let binary = reader.text("dataType")?.is_some_and(|kind| kind.eq_ignore_ascii_case("binary"));
@@ -125,7 +128,9 @@ impl Binding {
             ("http", "out") => return Ok(Binding::Output(Output { name: binding, kind: OutputKind::Http })),
             _ => {
                 let known = "queueTrigger, timerTrigger and httpTrigger in, queue and http out";
-                return Err(reader.wrong("bindings.type", format!("\"{kind}\" {direction}: the local host knows {known}")));
+                return Err(
+                    reader.wrong("bindings.type", format!("\"{kind}\" {direction}: the local host knows {known}"))
+                );
             }
         };
         Ok(Binding::Trigger(trigger))
@@ -141,7 +146,8 @@ fn queue_of(reader: Reader<'_>, function: &str, settings: &Settings) -> Result<(
 
 fn timer(reader: Reader<'_>, binding: String, settings: &Settings) -> Result<Trigger, AppError> {
     let text = required(reader, "schedule", settings)?;
-    let schedule = TimerSchedule::parse(&text).map_err(|why| reader.wrong("bindings.schedule", format!("\"{text}\" {why}")))?;
+    let schedule =
+        TimerSchedule::parse(&text).map_err(|why| reader.wrong("bindings.schedule", format!("\"{text}\" {why}")))?;
     // A schedule of more than once a minute is never remembered.
     let often = schedule.fires_within(Duration::from_secs(60));
     Ok(Trigger::Timer {
@@ -164,7 +170,9 @@ fn http(reader: Reader<'_>, binding: String, function: &str) -> Result<Trigger, 
     };
     let methods = match reader.value("methods").map(|value| value.as_array().map(Vec::as_slice)) {
         None => Vec::new(),
-        Some(Some(methods)) => methods.iter().filter_map(|method| method.as_str()).map(str::to_ascii_uppercase).collect(),
+        Some(Some(methods)) => {
+            methods.iter().filter_map(|method| method.as_str()).map(str::to_ascii_uppercase).collect()
+        }
         Some(None) => return Err(reader.wrong("bindings.methods", "is not a list")),
     };
     let route = reader.text("route")?.unwrap_or(function).trim_matches('/').to_owned();

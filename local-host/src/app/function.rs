@@ -59,7 +59,8 @@ fn load(file: &Path, name: &str, settings: &Settings) -> Result<Option<FunctionS
         let rule = "a letter, then letters, digits, _ and -, at most 128, and not \"host\"";
         return Err(reader.wrong("folder", format!("\"{name}\" is no name of a function: {rule}")));
     }
-    let off = |setting: &str| settings.get(setting).is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"));
+    let off =
+        |setting: &str| settings.get(setting).is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"));
     let disabled = off(&format!("AzureWebJobs.{name}.Disabled")) || off(&format!("AzureWebJobs__{name}__Disabled"));
     if disabled || reader.boolean("disabled", false)? {
         return Ok(None);
@@ -72,7 +73,9 @@ fn load(file: &Path, name: &str, settings: &Settings) -> Result<Option<FunctionS
     };
     let (mut triggers, mut outputs) = (Vec::new(), Vec::new());
     for binding in bindings {
-        let Value::Object(object) = binding else { return Err(reader.wrong("bindings", "holds something else than objects")) };
+        let Value::Object(object) = binding else {
+            return Err(reader.wrong("bindings", "holds something else than objects"));
+        };
         match Binding::read(Reader { file, object }, name, settings)? {
             Binding::Trigger(trigger) => triggers.push(trigger),
             Binding::Output(output) => outputs.push(output),
@@ -118,7 +121,9 @@ mod tests {
     #[test]
     fn triggers() {
         let storage = [("AzureWebJobsStorage", "UseDevelopmentStorage=true"), ("FIRN_TIMER", "0 */5 * * * *")];
-        let queue = one(json!({"type": "queueTrigger", "direction": "in", "name": "job", "queueName": "Firn-Compact", "dataType": "binary"}));
+        let queue = one(
+            json!({"type": "queueTrigger", "direction": "in", "name": "job", "queueName": "Firn-Compact", "dataType": "binary"}),
+        );
         let functions = load_one("compact", queue, &storage).unwrap();
         assert!(
             matches!(&functions[0].trigger, Trigger::Queue { binding, queue, connection, binary: true }
@@ -127,7 +132,10 @@ mod tests {
         );
         let timer = one(json!({"type": "timerTrigger", "name": "tick", "schedule": "%FIRN_TIMER%"}));
         let functions = load_one("plan", timer, &storage).unwrap();
-        assert!(matches!(&functions[0].trigger, Trigger::Timer { use_monitor: true, run_on_startup: false, .. }), "{functions:?}");
+        assert!(
+            matches!(&functions[0].trigger, Trigger::Timer { use_monitor: true, run_on_startup: false, .. }),
+            "{functions:?}"
+        );
         let often = one(json!({"type": "timerTrigger", "name": "tick", "schedule": "*/20 * * * * *"}));
         let functions = load_one("plan", often, &storage).unwrap();
         assert!(matches!(&functions[0].trigger, Trigger::Timer { use_monitor: false, .. }), "{functions:?}");
@@ -163,7 +171,11 @@ mod tests {
             ("f", one(queue.clone()), "app setting \"AzureWebJobsStorage\" is missing (function f, queue q)"),
             ("f", one(json!({"type": "queueTrigger", "name": "a_b", "queueName": "q"})), "bindings.name: \"a_b\""),
             ("f", one(json!({"type": "blobTrigger", "name": "b"})), "\"blobTrigger\" in: the local host knows"),
-            ("f", one(json!({"type": "timerTrigger", "name": "t", "schedule": "%NONE%"})), "app setting \"NONE\" is missing"),
+            (
+                "f",
+                one(json!({"type": "timerTrigger", "name": "t", "schedule": "%NONE%"})),
+                "app setting \"NONE\" is missing",
+            ),
             ("f", one(json!({"type": "timerTrigger", "name": "t", "schedule": "soon"})), "bindings.schedule: \"soon\""),
             ("f", json!({"bindings": []}), "holds no trigger"),
             ("f", json!({"retry": {"strategy": "fixedDelay"}, "bindings": []}), "retry: the local host"),

@@ -84,7 +84,10 @@ impl HostJson {
         match settings.get("FUNCTIONS_WORKER_RUNTIME") {
             None | Some("custom") => {}
             Some(other) => {
-                return Err(reader.wrong("customHandler", format!("app setting FUNCTIONS_WORKER_RUNTIME is \"{other}\"; set it to custom")));
+                return Err(reader.wrong(
+                    "customHandler",
+                    format!("app setting FUNCTIONS_WORKER_RUNTIME is \"{other}\"; set it to custom"),
+                ));
             }
         }
         refuse_what_is_not_done(reader)?;
@@ -136,7 +139,9 @@ fn function_timeout(reader: Reader<'_>) -> Result<Option<Duration>, AppError> {
         None => Ok(Some(DEFAULT_TIMEOUT)),
         Some(Value::String(text)) if text == "-1" => Ok(None),
         Some(_) => match reader.duration(key)? {
-            Some(limit) if limit < Duration::from_secs(1) => Err(reader.wrong(key, "is below 1 s; write at least 00:00:01")),
+            Some(limit) if limit < Duration::from_secs(1) => {
+                Err(reader.wrong(key, "is below 1 s; write at least 00:00:01"))
+            }
             limit => Ok(limit),
         },
     }
@@ -189,7 +194,8 @@ mod tests {
     }
 
     fn handler(extra: Value) -> Value {
-        let mut value = json!({"version": "2.0", "customHandler": {"description": {"defaultExecutablePath": "handler"}}});
+        let mut value =
+            json!({"version": "2.0", "customHandler": {"description": {"defaultExecutablePath": "handler"}}});
         let (Value::Object(into), Value::Object(from)) = (&mut value, extra) else { unreachable!() };
         into.extend(from);
         value

@@ -101,7 +101,9 @@ impl<'a> Reader<'a> {
         let Some(value) = self.value(path) else { return Ok(None) };
         match value.as_str().and_then(time_span) {
             Some(duration) => Ok(Some(duration)),
-            None => Err(self.wrong(path, format!("{value} is not a time span; write hh:mm:ss, for example \"00:02:00\""))),
+            None => {
+                Err(self.wrong(path, format!("{value} is not a time span; write hh:mm:ss, for example \"00:02:00\"")))
+            }
         }
     }
 }

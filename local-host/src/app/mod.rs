@@ -14,8 +14,8 @@ pub use binding::{AuthLevel, Connection, Output, OutputKind, Trigger};
 pub use error::AppError;
 pub use function::FunctionSpec;
 pub use host_json::{HostJson, MessageEncoding, QueueSettings};
-pub use settings::Settings;
 pub(crate) use json::time_span;
+pub use settings::Settings;
 pub(crate) use settings::expand;
 
 /// An app, read and checked.

@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn ends_that_do_not_count() {
-        let ends = [(Ended::Exited(200), 0), (Ended::FunctionTimeout, 1), (Ended::Exited(200), 2), (Ended::Exited(200), 3)];
+        let ends =
+            [(Ended::Exited(200), 0), (Ended::FunctionTimeout, 1), (Ended::Exited(200), 2), (Ended::Exited(200), 3)];
         assert_eq!(run(&ends), [AfterEnd::Restart; 4]);
         assert_eq!(run(&[(Ended::Exited(0), 0)]), [AfterEnd::Nothing]);
     }
@@ -100,7 +101,8 @@ mod tests {
     fn strikes_are_forgotten_half_an_hour_after_the_last() {
         let kept = [(Ended::Exited(1), 0), (Ended::Exited(1), 1800), (Ended::Exited(1), 3600)];
         assert_eq!(run(&kept)[2], AfterEnd::Shutdown);
-        let forgotten = [(Ended::Exited(1), 0), (Ended::Exited(1), 10), (Ended::Exited(1), 1811), (Ended::Exited(1), 1812)];
+        let forgotten =
+            [(Ended::Exited(1), 0), (Ended::Exited(1), 10), (Ended::Exited(1), 1811), (Ended::Exited(1), 1812)];
         assert_eq!(run(&forgotten)[2..], [AfterEnd::Restart, AfterEnd::Restart]);
     }
 }

@@ -94,10 +94,7 @@ impl Supervisor {
         tokio::select! {
             biased;
             stopped = around.stop.stopped() => Err(stopped),
-            ready = serving.wait_for(Option::is_some) => match ready.ok().and_then(|serving| *serving) {
-                Some(serving) => Ok(serving),
-                None => Err(around.stop.stopped().await),
-            },
+            Some(serving) = first_serving(&mut serving) => Ok(serving),
             () = tokio::time::sleep(limit) => {
                 let reason = "Initialization timed out and host is shutting down";
                 around.log.host(Level::Error, reason);
@@ -156,6 +153,11 @@ impl Shared {
     }
 }
 
+/// The address of a handler that answers. None when the supervisor is gone, which it is not while somebody asks.
+async fn first_serving(serving: &mut watch::Receiver<Option<Serving>>) -> Option<Serving> {
+    serving.wait_for(Option::is_some).await.ok().and_then(|serving| *serving)
+}
+
 async fn run(shared: Arc<Shared>, command: HandlerCommand, mut requests: mpsc::UnboundedReceiver<u64>) {
     let stop = shared.around.stop.clone();
     tokio::select! {
@@ -180,7 +182,9 @@ async fn keep_running(shared: &Shared, command: &HandlerCommand, requests: &mut 
             }
             // The real host raises no event here, so nothing starts it again, and the first invocation ends the host.
             Err(error) => {
-                shared.problem(format!("the handler cannot be started ({error}): check defaultExecutablePath and the file's execute bit"));
+                shared.problem(format!(
+                    "the handler cannot be started ({error}): check defaultExecutablePath and the file's execute bit"
+                ));
                 return std::future::pending().await;
             }
         };
@@ -207,7 +211,9 @@ async fn keep_running(shared: &Shared, command: &HandlerCommand, requests: &mut 
             }
             // The host goes on believing that the handler listens.
             AfterEnd::Nothing => {
-                shared.problem(format!("the handler {ended}, which the host never restarts: every invocation fails from now on"));
+                shared.problem(format!(
+                    "the handler {ended}, which the host never restarts: every invocation fails from now on"
+                ));
                 while requests.recv().await.is_some_and(|wanted| wanted != generation) {}
                 shared.serving.send_replace(None);
             }

@@ -29,7 +29,8 @@ pub(crate) struct HandlerCommand {
 impl HandlerCommand {
     pub(crate) fn of(app: &App) -> Self {
         let host = &app.host;
-        let working_directory = host.working_directory.as_ref().map_or_else(|| app.root.clone(), |path| app.root.join(path));
+        let working_directory =
+            host.working_directory.as_ref().map_or_else(|| app.root.clone(), |path| app.root.join(path));
         Self {
             app_root: app.root.clone(),
             executable: host.executable.clone(),
@@ -74,16 +75,25 @@ impl HandlerProcess {
         let told = command.told(port);
         let value_of = |name: &str| -> Result<String, std::convert::Infallible> {
             let told = told.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone());
-            let set = || command.settings.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone());
+            let set = || {
+                command
+                    .settings
+                    .iter()
+                    .find(|(known, _)| known.eq_ignore_ascii_case(name))
+                    .map(|(_, value)| value.clone())
+            };
             // What is not set is empty.
             Ok(told.or_else(set).unwrap_or_default())
         };
         let expanded = |text: &str| expand(text, value_of).unwrap_or_default();
         let mut child = Command::new(command.program(&expanded(&command.executable)))
             // The host joins them with spaces, without quotes: a space separates.
-            .args(command.arguments.iter().flat_map(|text| {
-                expanded(text).split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>()
-            }))
+            .args(
+                command
+                    .arguments
+                    .iter()
+                    .flat_map(|text| expanded(text).split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>()),
+            )
             .current_dir(&command.working_directory)
             .envs(&command.settings)
             .envs(told.iter().map(|(name, value)| (*name, value)))

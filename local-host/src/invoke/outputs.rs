@@ -78,7 +78,10 @@ mod tests {
             (json!("dead beef"), vec![vec![0x75, 0xe6, 0x9d, 0x6d, 0xe7, 0x9f]]),
             (json!("x!"), vec![b"x!".to_vec()]),
             (json!("next!"), vec![b"next!".to_vec()]),
-            (json!(["abcd", null, {"b": 1}, 5]), vec![b"abcd".to_vec(), vec![], b"{\n  \"b\": 1\n}".to_vec(), b"5".to_vec()]),
+            (
+                json!(["abcd", null, {"b": 1}, 5]),
+                vec![b"abcd".to_vec(), vec![], b"{\n  \"b\": 1\n}".to_vec(), b"5".to_vec()],
+            ),
             (json!({"a": [1]}), vec![b"{\n  \"a\": [\n    1\n  ]\n}".to_vec()]),
             (json!(5), vec![b"5".to_vec()]),
             (json!(true), vec![b"True".to_vec()]),

@@ -218,7 +218,14 @@ mod tests {
 
     #[test]
     fn a_message_of_the_admin_endpoint_has_no_id() {
-        let facts = MessageFacts { id: None, pop_receipt: None, dequeue_count: 0, expires: None, next_visible: None, ..facts(0) };
+        let facts = MessageFacts {
+            id: None,
+            pop_receipt: None,
+            dequeue_count: 0,
+            expires: None,
+            next_visible: None,
+            ..facts(0)
+        };
         let payload = Payload::queue_text("job", "x", &facts, sys()).with_metadata("job", "\"x\"".into()).to_json();
         let expected = json!({
             "DequeueCount": "0", "ExpirationTime": FAR, "NextVisibleTime": FAR,

@@ -32,7 +32,9 @@ pub fn judge(status: u16, content_type: Option<&str>, body: &[u8]) -> Verdict {
     let media_type = content_type.map(|text| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
     match media_type.as_deref() {
         None | Some("") if body.is_empty() => {
-            return Verdict::Hangs(format!("the handler answered {status} without a body; answer {{}} as application/json"));
+            return Verdict::Hangs(format!(
+                "the handler answered {status} without a body; answer {{}} as application/json"
+            ));
         }
         Some("application/json" | "text/json") => {}
         other => {
@@ -68,7 +70,9 @@ fn read(object: &Map<String, Value>) -> Result<HandlerAnswer, &'static str> {
     };
     let logs = match member("Logs") {
         None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(lines)) => lines.iter().map(line).collect::<Option<_>>().ok_or("has Logs that are no texts")?,
+        Some(Value::Array(lines)) => {
+            lines.iter().map(line).collect::<Option<_>>().ok_or("has Logs that are no texts")?
+        }
         Some(_) => return Err("has Logs that are no list"),
     };
     Ok(HandlerAnswer { outputs, logs, return_value: member("ReturnValue").cloned().unwrap_or_default() })

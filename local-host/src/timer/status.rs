@@ -31,7 +31,11 @@ impl TimerStatus {
     pub fn parse(bytes: &[u8]) -> Option<TimerStatus> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
         let time = |key: &str| value.get(key)?.as_str()?.parse::<DateTime<Utc>>().ok();
-        Some(TimerStatus { last: time("Last")?, next: time("Next")?, last_updated: time("LastUpdated").unwrap_or(never()) })
+        Some(TimerStatus {
+            last: time("Last")?,
+            next: time("Next")?,
+            last_updated: time("LastUpdated").unwrap_or(never()),
+        })
     }
 }
 
@@ -91,7 +95,11 @@ pub fn decide_start(
 /// twice.
 pub fn after_run(schedule: &TimerSchedule, served: Option<DateTime<Utc>>, began: DateTime<Utc>) -> TimerStatus {
     let began = served.map_or(began, |served| began.max(served));
-    TimerStatus { last: began, next: schedule.next_after(began).unwrap_or(DateTime::<Utc>::MAX_UTC), last_updated: began }
+    TimerStatus {
+        last: began,
+        next: schedule.next_after(began).unwrap_or(DateTime::<Utc>::MAX_UTC),
+        last_updated: began,
+    }
 }
 
 #[cfg(test)]
@@ -153,7 +161,10 @@ mod tests {
         // By chance the same next time: the same schedule, as far as the status shows.
         assert_eq!(decide_start(&hourly, Some(&stored), true, false, now).0, TimerStart::PastDue);
         let (start, write) = decide_start(&half, Some(&stored), true, false, now);
-        assert_eq!((start, write), (TimerStart::Wait, Some(TimerStatus { next: at("2026-12-01T09:30:00Z"), ..stored })));
+        assert_eq!(
+            (start, write),
+            (TimerStart::Wait, Some(TimerStatus { next: at("2026-12-01T09:30:00Z"), ..stored }))
+        );
     }
 
     #[test]
