@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use firn_model::BlobId;
 use firn_storage::{
-    AzureOptions, AzureStore, BlobStore, Clock, ConnectionString, Lease, MemoryQueue, MemoryStore, Queue,
+    AzureOptions, AzureQueue, AzureStore, BlobStore, Clock, ConnectionString, Lease, MemoryQueue, MemoryStore, Queue,
 };
 
 /// The container of the host's own blobs.
@@ -43,7 +43,8 @@ pub struct AzureHostStorage;
 impl HostStorage for AzureHostStorage {
     async fn queue(&self, connection: &str, name: &str) -> Result<Arc<dyn Queue>, String> {
         let connection = ConnectionString::parse(connection).map_err(|error| error.to_string())?;
-        Err(format!("{connection:?}{name}"))
+        let queue = AzureQueue::open(&connection, name).map_err(|error| error.to_string())?;
+        Ok(Arc::new(queue))
     }
 
     async fn host_blobs(&self, connection: &str) -> Result<HostBlobs, String> {
@@ -52,7 +53,7 @@ impl HostStorage for AzureHostStorage {
         let container =
             BlobId { account: store.account().into(), container: HOST_CONTAINER.into(), key: String::new() };
         store.create_container(&container).await.map_err(|error| error.to_string())?;
-        Ok(HostBlobs { blobs: Arc::new(store.clone()), lease: Arc::new(MemoryStore::new()), container })
+        Ok(HostBlobs { blobs: Arc::new(store.clone()), lease: Arc::new(store), container })
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Top to bottom: a crate may use those before it.
-const HOUSE: [&str; 12] = [
+const HOUSE: [&str; 13] = [
     "firn-model",
     "firn-telemetry",
     "firn-config",
@@ -20,6 +20,7 @@ const HOUSE: [&str; 12] = [
     "firn-table",
     "firn-compact",
     "firn-pass",
+    "firn-local-host",
     "firn",
 ];
 
@@ -27,7 +28,7 @@ const HOUSE: [&str; 12] = [
 const TEST_CRATES: [&str; 2] = ["firn-test-support", "firn-tests"];
 
 /// What a crate must not be built with, not even through others.
-const KEPT_OUT: [(&str, &[&str]); 8] = [
+const KEPT_OUT: [(&str, &[&str]); 9] = [
     ("firn-model", &["arrow", "parquet", "iceberg", "tokio", "reqwest", "sqlx"]),
     ("firn-telemetry", &["arrow", "parquet", "iceberg", "tokio"]),
     ("firn-config", &["arrow", "parquet", "iceberg", "tokio"]),
@@ -36,6 +37,7 @@ const KEPT_OUT: [(&str, &[&str]); 8] = [
     ("firn-plan", &["arrow", "parquet", "iceberg", "tokio"]),
     ("firn-merge", &["parquet", "iceberg", "tokio"]),
     ("firn-columnar", &["iceberg", "sqlx"]),
+    ("firn-local-host", &["arrow", "parquet", "iceberg", "sqlx"]),
 ];
 
 fn cargo(arguments: &[&str]) -> String {
