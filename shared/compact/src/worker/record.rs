@@ -143,17 +143,19 @@ impl RecordSteps {
     /// # Errors
     /// As [`RecordSteps::write`].
     pub(crate) async fn delete(&self) -> Result<(), StateError> {
-        let held = self.held.lock().await;
-        let lease = (!self.is_lost()).then_some(&self.lease);
-        match self.state.delete(&self.address, &held.version, lease).await {
-            Err(StateError::Changed { .. }) => {
-                let version = self.own_version(&[&held.record]).await?;
-                let Some(version) = version else {
-                    return Err(StateError::Changed { blob: Box::new(self.address.blob().clone()) });
-                };
-                self.state.delete(&self.address, &version, lease).await.map(|_| ())
+        let mut held = self.held.lock().await;
+        let mut lease = (!self.is_lost()).then_some(&self.lease);
+        let mut looked = false;
+        loop {
+            match self.state.delete(&self.address, &held.version, lease).await {
+                Ok(_) => return Ok(()),
+                Err(StateError::Leased { .. }) if lease.is_some() => lease = None,
+                Err(error @ StateError::Changed { .. }) if !looked => {
+                    looked = true;
+                    held.version = self.own_version(&[&held.record]).await?.ok_or(error)?;
+                }
+                Err(error) => return Err(error),
             }
-            done => done.map(|_| ()),
         }
     }
 }
