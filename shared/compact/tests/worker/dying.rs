@@ -39,7 +39,7 @@ async fn one_message_whose_worker_always_dies_is_parked_with_the_last_step() {
         let left = scene.record("a").await.unwrap();
         assert_eq!(u64::from(left.attempts), delivery);
         assert_eq!(left.step.as_deref(), Some("5 committing, group 1 (8 files)"));
-        assert_eq!(left.started_at.is_some(), true);
+        assert!(left.started_at.is_some());
     }
     scene.events.take();
     let answer = scene.work(body, 5).await;
