@@ -3,7 +3,6 @@
 //! A reader follows a run from here: [`args`] reads the command line, [`commands`] has one file per command, which
 //! calls `firn-pass` and answers through [`output`]; [`exit`] turns the result into the exit code.
 
-mod allocator;
 mod args;
 mod commands;
 mod exit;
@@ -27,7 +26,7 @@ const RUNTIME_THREADS: usize = 2;
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    allocator::tune();
+    firn_compact::allocator::tune();
     std::panic::set_hook(Box::new(say_panic));
     // One TLS provider for the whole process; only fails when it is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();

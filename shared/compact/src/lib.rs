@@ -8,8 +8,10 @@
 //! - [`settings`]: the dataset's keys and the table's properties, as the merge wants them;
 //! - [`services`]: what a run works with; [`control`]: what it is told and tells on its way;
 //! - [`turns`], [`lease_turns`], [`memory_budget`]: what runs of one table and of one process share;
+//! - [`allocator`]: settings without which freed memory stays with the process;
 //! - [`host`]: what the host's functions work with; [`worker`]: one message of the queue.
 
+pub mod allocator;
 pub mod control;
 pub mod group;
 pub mod host;

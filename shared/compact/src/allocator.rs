@@ -16,7 +16,7 @@ const TRIM_FROM_BYTES: libc::c_int = 1 << 20;
 /// Applies the settings. To be called before any thread is started.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code, reason = "mallopt has no safe form")]
-pub(crate) fn tune() {
+pub fn tune() {
     // SAFETY: mallopt takes numbers, keeps no pointer, and is called while the process has one thread.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, ARENAS);
@@ -27,4 +27,4 @@ pub(crate) fn tune() {
 
 /// Other C libraries are left as they are.
 #[cfg(not(target_env = "gnu"))]
-pub(crate) fn tune() {}
+pub fn tune() {}
