@@ -218,3 +218,21 @@ fn what_is_not_there_or_not_allowed_is_named() {
         assert_eq!(run.summary()["ok"], json!(false), "{run:?}");
     }
 }
+
+#[test]
+fn a_pass_that_is_enqueued_sends_each_partition_once() {
+    let scene = Scene::azurite(Azurite::shared(), "enqueued");
+    scene.configure(EAGER, READINGS);
+    make(&scene, "--source weather --limit 1500 --appends 40 --partition month:time_hour");
+    let before = scene.inspect();
+
+    let first = scene.compact(&["--enqueue"]).expect_code(0);
+    let sent: Vec<Value> = first.lines().into_iter().filter(|line| line["decision"] == "sent").collect();
+    assert!(!sent.is_empty(), "{first:?}");
+    assert_eq!(first.summary()["sent"], json!(sent.len()));
+
+    let second = scene.compact(&["--enqueue", "--full"]).expect_code(0);
+    let raised = second.lines().into_iter().filter(|line| line["decision"] == "raised").count();
+    assert_eq!((raised, &second.summary()["sent"]), (sent.len(), &json!(0)), "the queued ones take the stronger rule");
+    assert_eq!(scene.inspect()["metadata_location"], before["metadata_location"], "nothing is merged here");
+}

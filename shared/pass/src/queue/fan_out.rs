@@ -99,7 +99,7 @@ impl DatasetRun<'_> {
         let dispatcher = self.pass.dispatcher();
         let situation = dispatcher.situation();
         let cap = self.loaded.dataset.compaction.max_partitions_per_pass;
-        let uuid = self.loaded.table.metadata.uuid().to_string();
+        let uuid = self.loaded.table.uuid();
         let mut wanted = Vec::new();
         for stats in &self.loaded.stats {
             let rules = self.rules_for(stats, &uuid, &situation);
