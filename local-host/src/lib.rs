@@ -7,7 +7,9 @@
 //! - [`queue`]: queue triggers: receive, renew, delete, release, poison;
 //! - [`timer`]: timer triggers: schedule, status blob, lease blob, past due;
 //! - [`http`]: HTTP functions with their keys and the admin endpoint;
-//! - [`host`]: all of it running; [`Host::start`] is the way in.
+//! - [`host`]: all of it running; [`Host::start`] is the way in;
+//! - [`azurite`]: the emulator of Azure Storage as a child process;
+//! - [`stage`]: an app root from a source tree; [`client`]: how another process finds a running host and runs its functions.
 //!
 //! It knows nothing of tables. Rules whose reason is the real host's behaviour say so; what the real host would only show
 //! as a hang is reported at once where [`HostOptions::strict`] asks for it.
@@ -16,6 +18,8 @@
 //! policies, bindings other than timer, queue and HTTP.
 
 pub mod app;
+pub mod azurite;
+pub mod client;
 pub mod clock;
 pub mod handler;
 pub mod host;
@@ -25,12 +29,15 @@ pub mod log;
 mod manual;
 pub mod options;
 pub mod queue;
+pub mod stage;
 mod stop;
 pub mod storage;
 pub mod timer;
 pub mod timing;
 
 pub use app::AppError;
+pub use azurite::Azurite;
+pub use client::{Announcement, Called, ClientError, HostAddress};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use host::{Host, NotIdle, RunningHost, StartError};
 pub use invoke::{Invocation, InvocationFailure};

@@ -86,7 +86,11 @@ impl HandlerProcess {
             Ok(told.or_else(set).unwrap_or_default())
         };
         let expanded = |text: &str| expand(text, value_of).unwrap_or_default();
-        let mut child = Command::new(command.program(&expanded(&command.executable)))
+        let mut process = Command::new(command.program(&expanded(&command.executable)));
+        // Ctrl-C in a terminal is for the host, which lets work end before it kills the handler.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut process, 0);
+        let mut child = process
             // The host joins them with spaces, without quotes: a space separates.
             .args(
                 command

@@ -1,10 +1,11 @@
 //! HTTP functions and the admin endpoint.
 
-use firn_local_host::RunningHost;
+use firn_local_host::client::running;
+use firn_local_host::{Announcement, Called, ClientError, HostAddress, RunningHost};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, queue_trigger, timer, until};
-use crate::script::{Script, good, raw};
+use crate::script::{Script, good, now, raw};
 
 fn functions() -> Vec<(&'static str, Vec<Value>)> {
     let http = |level: &str, route: Option<&str>| {
@@ -154,4 +155,40 @@ async fn what_a_host_says_of_itself() {
     let status: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&status["state"], &status["problems"]), (&json!("Running"), &json!([])));
     assert_eq!(status["id"], host.host_id());
+}
+
+#[tokio::test]
+async fn another_process_finds_the_host_and_runs_its_functions() {
+    let on_call = |call: Value| {
+        now(match call["path"].as_str() {
+            Some("/status") => good(json!({"Outputs": {"res": {"body": {"depth": 3}}}})),
+            Some("/plan") => raw(500, "{}"),
+            _ => good(json!({"Logs": ["merged"]})),
+        })
+    };
+    let script = Script::calls_with(on_call).await;
+    let scene = Scene::new(&script, &functions());
+    let folder = scene.folder.path().join("state");
+    assert!(matches!(running(&folder), Err(ClientError::NoHost(_))));
+    let host = scene.start().await;
+    let announcement = Announcement::write(&folder, &host).unwrap();
+    let address = running(&folder).unwrap();
+    let status = Called::Http { status: 200, body: "{\"depth\":3}".into() };
+    assert_eq!(address.call("status", None).await, Ok(status.clone()));
+    assert_eq!(address.call("Status", Some("{}")).await, Ok(status));
+    let Ok(Called::Ran(ran)) = address.call("compact", Some("{\"dataset\":\"spans\"}")).await else {
+        panic!("no result")
+    };
+    assert_eq!((&ran["ok"], &ran["logs"]), (&json!(true), &json!(["merged"])));
+    assert_eq!(script.bodies().pop().unwrap()["Metadata"]["dataset"], "\"spans\"");
+    let Ok(Called::Ran(ran)) = address.call("plan", None).await else { panic!("no result") };
+    assert_eq!((&ran["ok"], &ran["reason"]), (&json!(false), &json!("the handler answered 500")));
+    let unknown = address.call("merge", None).await.unwrap_err().to_string();
+    assert_eq!(unknown, format!("\"merge\" is no function of {}, which has compact, open, plan, status", host.url()));
+    let stranger = HostAddress { master_key: "x".into(), ..address.clone() };
+    assert_eq!(stranger.call("plan", None).await, Err(ClientError::Key(host.url().into())));
+    host.stop().await;
+    assert!(matches!(address.call("plan", None).await, Err(ClientError::NoHost(_))));
+    drop(announcement);
+    assert!(matches!(running(&folder), Err(ClientError::NoHost(_))));
 }

@@ -49,11 +49,38 @@ pub struct Fault {
     pub code: &'static str,
 }
 
-#[derive(Debug, Default)]
+/// What happens to one request on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// It is applied; the client's connection closes without an answer.
+    LostAnswer,
+    /// It is applied twice; the client gets the first answer.
+    Replay,
+    /// It is not passed on; the client gets this status with its reason, and Azure's code.
+    Refusal(&'static str, &'static str),
+    /// It waits before it is passed on.
+    Delay(Duration),
+}
+
+/// Chooses the trouble of a request: its number, counted from 0, its method and its path.
+pub type Troubles = Box<dyn Fn(u64, &str, &str) -> Option<Trouble> + Send>;
+
+#[derive(Default)]
 struct State {
     requests: Vec<Request>,
     fault: Option<Fault>,
     delay: Duration,
+    troubles: Option<Troubles>,
+    count: u64,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("requests", &self.requests.len())
+            .field("fault", &self.fault)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -110,6 +137,11 @@ impl Proxy {
         self.shared.state().fault = fault;
     }
 
+    /// Troubles requests from now on; None ends it.
+    pub fn trouble(&self, troubles: Option<Troubles>) {
+        self.shared.state().troubles = troubles;
+    }
+
     /// Holds every request for so long before it is passed on.
     pub fn delay(&self, delay: Duration) {
         self.shared.state().delay = delay;
@@ -139,15 +171,33 @@ impl Shared {
         let begun = Instant::now();
         let mut body = vec![0; head.length];
         reader.read_exact(&mut body)?;
-        let (fault, delay) = {
-            let state = self.state();
+        let (fault, delay, trouble) = {
+            let mut state = self.state();
+            let number = state.count;
+            state.count += 1;
             let strikes = |fault: &Fault| fault.method == head.method && head.path.ends_with(fault.path_ends);
-            (state.fault.filter(strikes), state.delay)
+            let trouble = state.troubles.as_ref().and_then(|choose| choose(number, &head.method, &head.path));
+            (state.fault.filter(strikes), state.delay, trouble)
         };
         thread::sleep(delay);
-        let answer = match fault {
-            Some(fault) => refusal(fault),
-            None => self.pass_on(&head, &body)?,
+        let answer = match (fault, trouble) {
+            (Some(Fault { status, code, .. }), _) | (None, Some(Trouble::Refusal(status, code))) => {
+                refusal(status, code)
+            }
+            (None, Some(Trouble::LostAnswer)) => {
+                self.pass_on(&head, &body)?;
+                return client.shutdown(Shutdown::Both);
+            }
+            (None, Some(Trouble::Replay)) => {
+                let first = self.pass_on(&head, &body)?;
+                self.pass_on(&head, &body)?;
+                first
+            }
+            (None, Some(Trouble::Delay(delay))) => {
+                thread::sleep(delay);
+                self.pass_on(&head, &body)?
+            }
+            (None, None) => self.pass_on(&head, &body)?,
         };
         // The record is complete before the client knows the answer.
         self.state().requests.push(Request {
@@ -224,8 +274,7 @@ fn read_head(reader: &mut impl BufRead) -> io::Result<Head> {
     Ok(head)
 }
 
-fn refusal(fault: Fault) -> Vec<u8> {
-    let Fault { status, code, .. } = fault;
+fn refusal(status: &str, code: &str) -> Vec<u8> {
     let body =
         format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>refused by the test</Message></Error>");
     format!(
@@ -296,7 +345,14 @@ mod tests {
             (method.to_owned(), "/a/b.parquet".to_owned(), query.to_owned(), range.to_owned(), status)
         };
         let put = |status| row("PUT", "comp=block", "", status);
+        proxy.trouble(Some(Box::new(|number, _, _| (number == 3).then_some(Trouble::LostAnswer))));
+        assert_eq!(send(&proxy, get), "", "applied, and nothing comes back");
+        proxy.trouble(Some(Box::new(|_, _, _| Some(Trouble::Refusal("503 Service Unavailable", "ServerBusy")))));
+        assert!(send(&proxy, get).starts_with("HTTP/1.1 503"));
+        proxy.trouble(Some(Box::new(|_, _, _| Some(Trouble::Replay))));
+        assert!(send(&proxy, get).starts_with("HTTP/1.1 201"));
         assert_eq!(seen, [put(201), put(403), row("GET", "", "bytes=2-3", 201)]);
-        assert_eq!(proxy.take_requests(), []);
+        let statuses: Vec<u16> = proxy.take_requests().iter().map(|request| request.status).collect();
+        assert_eq!(statuses, [503, 201]);
     }
 }

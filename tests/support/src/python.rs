@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
+use firn_local_host::azurite::install::{ToolError, install_once, run_installer};
 use serde_json::Value;
-
-use crate::install::{ToolError, install_once, run_installer};
 
 /// Direct requirements with their versions; part of the environment's fingerprint.
 const REQUIREMENTS: &str = include_str!("../../py/requirements.txt");

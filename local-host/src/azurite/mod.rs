@@ -1,4 +1,6 @@
-//! Azurite, the emulator of Azure Storage, as a child process on free ports.
+//! Azurite, the emulator of Azure Storage, as a child process on free ports, installed through npm on first use.
+
+pub mod install;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -9,7 +11,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::install::{ToolError, install_once, run_installer};
+use install::{ToolError, install_once, run_installer};
 
 /// The version that the tests are written against.
 pub const AZURITE_VERSION: &str = "3.35.0";
@@ -146,11 +148,16 @@ impl Azurite {
 
     /// The same, with another port for blobs: that of a proxy.
     pub fn connection_string_by(&self, blob_port: u16) -> String {
+        self.connection_string_through(blob_port, self.queue_port)
+    }
+
+    /// The same, with other ports for blobs and queues.
+    pub fn connection_string_through(&self, blob_port: u16, queue_port: u16) -> String {
         format!(
             "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};BlobEndpoint={};QueueEndpoint={};\
              TableEndpoint={};",
             endpoint(blob_port),
-            endpoint(self.queue_port),
+            endpoint(queue_port),
             endpoint(self.table_port)
         )
     }

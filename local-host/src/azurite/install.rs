@@ -60,7 +60,7 @@ pub fn target_dir() -> PathBuf {
     let tagged = std::env::current_exe()
         .ok()
         .and_then(|exe| exe.ancestors().skip(1).find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf));
-    tagged.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"))
+    tagged.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"))
 }
 
 /// Installs a tool into `<tools>/<name>-<hash of fingerprint>` unless a whole one is there, and returns that folder.
