@@ -110,9 +110,15 @@ pub(crate) struct DemoArgs {
 pub(crate) struct InvokeArgs {
     /// Name of the function
     pub(crate) function: String,
-    /// What it is called with
-    #[arg(long, value_name = "JSON")]
+    /// What it is called with: the message of a queue function, the body of an HTTP function
+    #[arg(long, value_name = "JSON", value_parser = json_text)]
     pub(crate) data: Option<String>,
+    /// Address of the host, where it is not the one that `firn local` started last
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Its master key
+    #[arg(long, value_name = "KEY", requires = "url")]
+    pub(crate) key: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -187,13 +193,21 @@ impl CompactArgs {
     }
 }
 
+/// Takes a text that is JSON, as it stands.
+fn json_text(text: &str) -> Result<String, String> {
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("\"{text}\" is not JSON: {error}")),
+    }
+}
+
 impl Command {
     /// For what is agreed and not built yet: with what it comes. None for what stands.
     pub(crate) fn comes_with(&self) -> Option<&'static str> {
         match self {
             Command::Compact(args) if args.orphan_dry_run => Some("orphan cleanup"),
             Command::Compact(_) | Command::Verify(_) | Command::Requeue(_) => None,
-            Command::Demo(_) | Command::Local(_) | Command::Invoke(_) => Some("the host path"),
+            Command::Demo(_) | Command::Local(_) | Command::Invoke(_) => None,
             Command::Expire(_) => Some("snapshot expiry"),
             Command::Orphans(_) | Command::Restore(_) => Some("orphan cleanup"),
             Command::Inspect(_) | Command::Search(_) => Some("the sidecars"),
@@ -250,10 +264,10 @@ mod tests {
     #[test]
     fn every_form_of_the_design_is_read() {
         for (line, comes_with) in [
-            ("demo", Some("the host path")),
-            ("demo --keep", Some("the host path")),
-            ("local --config f", Some("the host path")),
-            ("invoke plan --data {}", Some("the host path")),
+            ("demo", None),
+            ("demo --keep", None),
+            ("local --config f", None),
+            ("invoke plan --data {}", None),
             ("compact --config f", None),
             ("compact --config f --enqueue --dataset d", None),
             ("compact --config f --orphan-dry-run", Some("orphan cleanup")),

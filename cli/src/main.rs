@@ -4,7 +4,9 @@
 //! calls `firn-pass` and answers through [`output`]; [`exit`] turns the result into the exit code.
 
 mod args;
+mod as_handler;
 mod commands;
+mod demo;
 mod exit;
 mod logging;
 mod output;
@@ -26,6 +28,9 @@ const RUNTIME_THREADS: usize = 2;
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
+    if as_handler::is_asked_for() {
+        return firn_handler::process::main();
+    }
     firn_compact::allocator::tune();
     std::panic::set_hook(Box::new(say_panic));
     // One TLS provider for the whole process; only fails when it is set already.
@@ -59,6 +64,9 @@ fn run(cli: Cli) -> Exit {
         match cli.command {
             Command::Compact(args) if !args.is_manual() => commands::compactor::run(args.config).await,
             Command::Compact(args) => commands::compact::run(args, &context).await,
+            Command::Demo(args) => demo::run(args.keep, &context).await,
+            Command::Local(args) => commands::local::run(args, &context).await,
+            Command::Invoke(args) => commands::invoke::run(args, &context).await,
             Command::Verify(args) => commands::verify::run(args, &context).await,
             Command::Requeue(args) => commands::requeue::run(args, &context).await,
             // What comes later has answered above.

@@ -75,6 +75,29 @@ fn a_queue_needs_a_storage_section() {
 }
 
 #[test]
+fn a_host_that_does_not_run_is_exit_code_1_and_wrong_data_is_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let invoke = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
+        command.arg("invoke").args(arguments).env("FIRN_LOCAL_DIR", folder.path()).output().unwrap()
+    };
+    let output = invoke(&["plan", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("error: no local host runs ("), "{}", stderr(&output));
+    let line: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&line["summary"], &line["ok"]), (&true.into(), &false.into()));
+    assert_eq!(invoke(&["plan", "--url", "http://127.0.0.1:1"]).status.code(), Some(1));
+    refused(&["invoke", "plan", "--data", "{"], "\"{\" is not JSON");
+}
+
+#[test]
+fn a_local_host_needs_a_queue() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), SOUND);
+    refused(&["local", "--config", &path], "section storage is missing");
+}
+
+#[test]
 fn every_problem_of_a_configuration_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), &format!("{SOUND}compaction:\n  targetSizeMb: abc\n  schedule: '@daily'\n"));

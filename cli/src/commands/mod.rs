@@ -3,6 +3,8 @@
 pub(crate) mod compact;
 pub(crate) mod compactor;
 pub(crate) mod enqueue;
+pub(crate) mod invoke;
+pub(crate) mod local;
 pub(crate) mod requeue;
 pub(crate) mod verify;
 
@@ -64,12 +66,12 @@ pub(crate) fn load_config(args: &WithConfig, dataset: Option<&str>) -> Result<Co
     }
 }
 
-fn refuse(message: impl std::fmt::Display) -> Exit {
+pub(crate) fn refuse(message: impl std::fmt::Display) -> Exit {
     complain(message);
     Exit::Usage
 }
 
-fn config_path(args: &WithConfig, variable: Option<String>) -> Result<PathBuf, String> {
+pub(crate) fn config_path(args: &WithConfig, variable: Option<String>) -> Result<PathBuf, String> {
     let from_variable = variable.filter(|value| !value.trim().is_empty());
     match (&args.config, from_variable) {
         (Some(path), _) => Ok(path.clone()),

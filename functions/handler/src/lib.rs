@@ -3,7 +3,7 @@
 //! The host starts the process, asks `GET /` until it answers, and posts each invocation to `/<function>`. A reader follows one from
 //! [`server`] to the file of its function: [`plan`], [`compact`], [`compact_poison`], [`status`].
 //!
-//! - [`environment`]: what the host tells at the start; [`time_limit`]: how long an invocation may take;
+//! - [`process`]: the program around it; [`environment`]: what the host tells at the start; [`time_limit`]: how long an invocation may take;
 //! - [`app`]: the services that the functions share, opened once;
 //! - [`invocation`], [`message`]: what a request holds; [`answer`]: what goes back.
 
@@ -17,6 +17,7 @@ pub mod invocation;
 pub mod logging;
 pub mod message;
 pub mod plan;
+pub mod process;
 mod queue_names;
 pub mod server;
 pub mod status;

@@ -1,55 +1,7 @@
 //! `handler`: started by the Functions host, never by a person.
 
-use std::panic::PanicHookInfo;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use firn_handler::{App, HandlerEnvironment, bind, logging, serve};
-use firn_telemetry::Emitter;
-
-/// Merging and encoding have their own threads; the runtime only waits for the network and disks.
-const RUNTIME_THREADS: usize = 2;
-
-/// A host that sees exit code 0 never starts the handler again, so there is no way out with it.
 fn main() -> ExitCode {
-    firn_compact::allocator::tune();
-    std::panic::set_hook(Box::new(say_panic));
-    logging::start();
-    // One TLS provider for the whole process; only fails when it is set already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let reason = match tokio::runtime::Builder::new_multi_thread().worker_threads(RUNTIME_THREADS).enable_all().build()
-    {
-        Ok(runtime) => runtime.block_on(run()),
-        Err(error) => format!("cannot start threads: {error}; check the limits of this process"),
-    };
-    eprintln!("error: {reason}");
-    ExitCode::FAILURE
-}
-
-/// Runs until something ends it, and says what.
-async fn run() -> String {
-    let environment = match HandlerEnvironment::read(|name| std::env::var(name).ok()) {
-        Ok(environment) => environment,
-        Err(error) => return error.to_string(),
-    };
-    // First of all: the host gives 30 s until the first answer, and the configuration may lie far away.
-    let listener = match bind(environment.port).await {
-        Ok(listener) => listener,
-        Err(error) => return format!("cannot listen on port {}: {error}", environment.port),
-    };
-    let app = Arc::new(App::new(environment, Emitter::stdout()));
-    tokio::spawn(app.clone().warm_up());
-    match serve(listener, app).await {
-        Ok(()) => "the server ended by itself; please report it".into(),
-        Err(error) => format!("the server ended: {error}"),
-    }
-}
-
-/// A panic ends one invocation, with status 500; this is the line that can be reported.
-fn say_panic(info: &PanicHookInfo<'_>) {
-    let payload = info.payload();
-    let message =
-        payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    let place = info.location().map(|location| format!(" at {location}")).unwrap_or_default();
-    eprintln!("error: internal error{place}: {}; please report it", message.unwrap_or("no message"));
+    firn_handler::process::main()
 }

@@ -43,7 +43,7 @@ pub struct RequeuedEntry {
 pub enum RequeueOutcome {
     /// Its message is in the queue, the entry is gone.
     Requeued,
-    /// It stays, or needed nothing.
+    /// It stays, with a reason; or its partition is in the queue already, and the entry is gone.
     Left,
     /// There is no such entry, or the queue or the state did not take it.
     Failed,
@@ -181,7 +181,10 @@ impl Requeue<'_> {
         let address = self.state.root().inflight(dataset, id);
         match self.state.read(&address).await.map_err(state_error)? {
             Some(read) if read.value.outcome == Some(RecordOutcome::Parked) => self.record(&address, &read).await,
-            Some(_) => Ok(Some("its partition is in the queue already".into())),
+            Some(_) => {
+                self.state.discard(&self.state.root().parked(id)).await.map_err(state_error)?;
+                Ok(Some("its partition is in the queue already".into()))
+            }
             None => match by_hand(parked, message) {
                 Some(message) => self.send(&message).await.map(|()| None),
                 None => Ok(Some(format!("its text is no message, so nothing can be sent: {}", parked.reason))),

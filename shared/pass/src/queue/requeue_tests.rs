@@ -15,16 +15,15 @@ struct Place {
 }
 
 impl Place {
-    fn new() -> Self {
+    async fn new() -> Self {
         let text = "catalog: {type: sql, uri: 'sqlite:////c.db', name: n, warehouse: 'file:///w'}\n\
                     ingestion: {datasets: [{name: spans, table: a.b}, {name: logs, table: a.c}]}";
         let memory = Arc::new(MemoryStore::new());
         let root = BlobId { account: "a".into(), container: "firn-state".into(), key: String::new() };
-        Self {
-            config: Config::load(text, &HashMap::new()).unwrap(),
-            state: StateStore::new(memory.clone(), memory, StateRoot::new(root)),
-            queue: MemoryQueue::new("firn-compact"),
-        }
+        let queue = MemoryQueue::new("firn-compact");
+        queue.create().await.unwrap();
+        let state = StateStore::new(memory.clone(), memory, StateRoot::new(root));
+        Self { config: Config::load(text, &HashMap::new()).unwrap(), state, queue }
     }
 
     async fn run(&self, dataset: Option<&str>, ids: &[&str]) -> (RequeueSummary, Vec<RequeuedEntry>) {
@@ -80,7 +79,7 @@ fn counts(requeued: u64, left: u64, failed: u64) -> RequeueSummary {
 
 #[tokio::test]
 async fn a_parked_partition_goes_back_under_a_new_gen_with_nothing_counted() {
-    let place = Place::new();
+    let place = Place::new().await;
     let parked = place.parked("spans", "f0").await;
     let (summary, entries) = place.run(None, &[]).await;
     assert_eq!(summary, counts(1, 0, 0));
@@ -101,7 +100,7 @@ async fn a_parked_partition_goes_back_under_a_new_gen_with_nothing_counted() {
 
 #[tokio::test]
 async fn only_what_was_asked_for_goes_back() {
-    let place = Place::new();
+    let place = Place::new().await;
     place.parked("spans", "f0").await;
     place.parked("spans", "f1").await;
     place.parked("logs", "f2").await;
@@ -116,7 +115,7 @@ async fn only_what_was_asked_for_goes_back() {
 
 #[tokio::test]
 async fn without_a_record_it_is_asked_for_by_hand() {
-    let place = Place::new();
+    let place = Place::new().await;
     let record = place.parked("spans", "f0").await;
     place.state.discard(&place.state.root().inflight("spans", "f0")).await.unwrap();
     assert_eq!(place.run(None, &[]).await.0, counts(1, 0, 0));
@@ -127,18 +126,19 @@ async fn without_a_record_it_is_asked_for_by_hand() {
 
 #[tokio::test]
 async fn a_partition_that_is_queued_again_is_left() {
-    let place = Place::new();
+    let place = Place::new().await;
     let record = place.parked("spans", "f0").await;
     let address = place.state.root().inflight("spans", "f0");
     place.state.write(&address, &record.requeued(Uuid::new_v4(), Utc::now())).await.unwrap();
     let (summary, entries) = place.run(None, &[]).await;
     assert_eq!((summary, entries[0].reason.as_str()), (counts(0, 1, 0), "its partition is in the queue already"));
     assert_eq!(place.messages().await, []);
+    assert_eq!(place.left_over().await, 0, "an entry that says nothing true any more goes");
 }
 
 #[tokio::test]
 async fn texts_go_back_only_when_they_are_messages_of_known_datasets() {
-    let place = Place::new();
+    let place = Place::new().await;
     let good = place.parked_body("{\"dataset\":\"logs\",\"dryRun\":true}").await;
     let unknown = place.parked_body("{\"dataset\":\"metrics\"}").await;
     let junk = place.parked_body("hello").await;

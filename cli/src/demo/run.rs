@@ -1,0 +1,231 @@
+//! From the start of Azurite to the answer.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use firn_compact::HostServices;
+use firn_config::Config;
+use firn_local_host::stage::{find_app, stage};
+use firn_local_host::{Azurite, Host, HostOptions, RunningHost, Timing};
+use firn_pass::{ManualRequest, NoReport, VerifyCheck};
+use firn_telemetry::Emitter;
+
+use super::DemoError;
+use super::app::{Places, write_config};
+use super::check::{Expected, live_files, live_rows};
+use super::lake::{Lake, NAMESPACE};
+use super::report::{Check, DemoReport, TableReport};
+use super::rows::DemoTable;
+use crate::args::Format;
+use crate::as_handler;
+use crate::commands::{Context, complain, told_to_stop};
+use crate::exit::Exit;
+
+/// The demo's timer fires this often, so that nobody waits five minutes for it.
+const TIMER: &str = "*/5 * * * * *";
+/// Longer than any machine needs; a demo that hangs must end.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+const LOOK: Duration = Duration::from_millis(200);
+/// The function whose ticks plan.
+const PLANNER: &str = "compact";
+
+/// Runs the demo; `keep` leaves Azurite and the host running until the process is told to stop.
+pub(crate) async fn run(keep: bool, context: &Context) -> Exit {
+    let work = tokio::select! {
+        work = demo(keep, context) => work,
+        () = told_to_stop() => Err(DemoError::new("interrupted")),
+    };
+    match work {
+        Ok(exit) => exit,
+        Err(error) => {
+            complain(error);
+            // The last line of standard output says how it went, whatever happened.
+            say(context, &DemoReport::default());
+            Exit::Failed
+        }
+    }
+}
+
+async fn demo(keep: bool, context: &Context) -> Result<Exit, DemoError> {
+    let step = |text: &str| eprintln!("{text}");
+    step("starting Azurite (the first time it is installed with npm, which takes a minute)");
+    let azurite = tokio::task::spawn_blocking(Azurite::try_start).await.map_err(DemoError::of("Azurite"))?;
+    let azurite = azurite.map_err(DemoError::of("Azurite"))?;
+    let folder = tempfile::Builder::new().prefix("firn-demo-").tempdir().map_err(DemoError::of("a folder"))?;
+    let places = Places::new(folder.path(), azurite.connection_string());
+
+    let lake = Lake::create(&places.database, &places.warehouse, &places.connection).await?;
+    let mut demo = Demo { lake, tables: Vec::new() };
+    for table in DemoTable::ALL {
+        step(&format!("writing {NAMESPACE}.{} in {} small appends", table.name(), table.appends()));
+        demo.fill(table).await?;
+    }
+    write_config(&places)?;
+    let config = Config::from_file(&places.config()).map_err(DemoError::of("firn.yaml"))?;
+    let services = firn_pass::open_host(Arc::new(config.clone()), Emitter::to(std::io::sink()), None).await;
+    let services = services.map_err(DemoError::of("the state"))?;
+
+    step("starting the local Functions host with the handler; its timer plans, its queue is drained");
+    let host = start_host(folder.path(), &places).await?;
+    let begun = Instant::now();
+    drain(&host, &services).await?;
+    step(&format!("drained after {:.1} s; checking", begun.elapsed().as_secs_f64()));
+
+    let mut report = demo.checked().await?;
+    report.checks.extend(aftermath(&config, &services, &host).await?);
+    if keep {
+        let functions = host.functions().into_iter().map(|line| format!("  {} ({})", line.name, line.trigger));
+        step(&format!("left running until Ctrl-C: {}", host.url()));
+        functions.for_each(|line| step(&line));
+        step(&format!("  configuration: {}", places.config().display()));
+        say(context, &report);
+        told_to_stop().await;
+        host.stop().await;
+        return Ok(exit_of(&report));
+    }
+    host.stop().await;
+    // Whoever reads the answer finds nothing running any more.
+    drop(azurite);
+    say(context, &report);
+    Ok(exit_of(&report))
+}
+
+fn exit_of(report: &DemoReport) -> Exit {
+    if report.ok() { Exit::Done } else { Exit::Failed }
+}
+
+#[allow(clippy::print_stdout, reason = "the answer of the command")]
+fn say(context: &Context, report: &DemoReport) {
+    match context.format {
+        Format::Text if !report.tables.is_empty() => print!("{}", report.text()),
+        Format::Text | Format::Json => {}
+    }
+    println!("{}", report.json());
+}
+
+struct Demo {
+    lake: Lake,
+    tables: Vec<Filled>,
+}
+
+/// A table as its writer left it.
+struct Filled {
+    table: DemoTable,
+    expected: Expected,
+    files: Vec<(String, u64)>,
+}
+
+impl Demo {
+    async fn fill(&mut self, table: DemoTable) -> Result<(), DemoError> {
+        let schema = self.lake.arrow_schema(table).await?;
+        let mut expected = Expected::default();
+        for number in 0..table.appends() {
+            let files = table.append(number, &schema).map_err(DemoError::of("rows"))?;
+            for file in &files {
+                expected.add(table, &file.rows)?;
+            }
+            self.lake.append(table, files).await?;
+        }
+        let files = live_files(&self.lake.load(table).await?).await?;
+        self.tables.push(Filled { table, expected, files });
+        Ok(())
+    }
+
+    /// Reads every table back and compares.
+    async fn checked(&self) -> Result<DemoReport, DemoError> {
+        let mut report = DemoReport::default();
+        for filled in &self.tables {
+            let name = format!("{NAMESPACE}.{}", filled.table.name());
+            let now = self.lake.load(filled.table).await?;
+            let (files, rows, expected) = (live_files(&now).await?, live_rows(&now).await?, filled.expected.rows());
+            let bytes = |files: &[(String, u64)]| files.iter().map(|(_, size)| size).sum();
+            let table = TableReport {
+                files_before: filled.files.len() as u64,
+                files_after: files.len() as u64,
+                bytes_before: bytes(&filled.files),
+                bytes_after: bytes(&files),
+                rows_before: filled.expected.written,
+                rows_after: rows.len() as u64,
+                duplicates_dropped: filled.expected.written.saturating_sub(rows.len() as u64),
+                table: name.clone(),
+            };
+            let what = match filled.table.key_columns() {
+                Some(_) => "the newest row of each key, and nothing else",
+                None => "every row that was written, and nothing else",
+            };
+            let same = rows == expected;
+            let counts = || format!("{} rows were read, {} expected", rows.len(), expected.len());
+            report.check(format!("{name} has {what}"), (!same).then(counts));
+            let fewer = table.files_after < table.files_before;
+            report
+                .check(format!("{name} has fewer files"), (!fewer).then(|| format!("{} are left", table.files_after)));
+            report.tables.push(table);
+        }
+        Ok(report)
+    }
+}
+
+async fn start_host(folder: &Path, places: &Places) -> Result<RunningHost, DemoError> {
+    let root = folder.join("app");
+    std::fs::create_dir(&root).map_err(DemoError::of("a folder"))?;
+    let program = as_handler::program().map_err(DemoError::of("the path of this program"))?;
+    let here = std::env::current_dir().map_err(DemoError::of("the working directory"))?;
+    let source = find_app(&[program.clone(), here]).map_err(DemoError::of("the app"))?;
+    stage(&source, &program, as_handler::NAME, &root).map_err(DemoError::of("the app"))?;
+    let mut options = HostOptions::new(&root);
+    options.timing = Timing::development();
+    options.settings.extend([
+        ("FUNCTIONS_WORKER_RUNTIME".into(), "custom".into()),
+        ("AzureWebJobsStorage".into(), places.connection.clone()),
+        ("FIRN_TIMER".into(), TIMER.into()),
+        ("FIRN_CONFIG".into(), places.config().display().to_string()),
+        ("TMPDIR".into(), folder.display().to_string()),
+    ]);
+    let host = Host::start(options).await.map_err(DemoError::of("the local host"))?;
+    host.ready().await.map_err(DemoError::of("the handler"))?;
+    Ok(host)
+}
+
+/// Waits until the timer has planned and the queue and the records are empty.
+async fn drain(host: &RunningHost, services: &HostServices) -> Result<(), DemoError> {
+    let begun = Instant::now();
+    let tick = services.state.root().tick(PLANNER);
+    loop {
+        let planned = services.state.read(&tick).await.map_err(DemoError::of("the state"))?.is_some();
+        if planned {
+            host.wait_idle(LIMIT).await.map_err(DemoError::of("the queue was not drained"))?;
+            let records = services.state.list_inflight(None).await.map_err(DemoError::of("the state"))?;
+            if records.is_empty() {
+                return Ok(());
+            }
+        }
+        if begun.elapsed() > LIMIT {
+            return Err(DemoError::new("the timer's work did not come to its end in 15 minutes"));
+        }
+        tokio::select! {
+            why = host.stopped() => return Err(DemoError::new(format!("the local host stopped: {why}"))),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+/// What must hold beside the rows.
+async fn aftermath(config: &Config, services: &HostServices, host: &RunningHost) -> Result<Vec<Check>, DemoError> {
+    let mut report = DemoReport::default();
+    let mut verified = |check: &VerifyCheck| {
+        report.check(format!("{} ({})", check.check, check.message), (!check.ok).then(|| check.message.clone()));
+    };
+    firn_pass::verify(config, None, &mut verified).await.map_err(DemoError::of("verify"))?;
+    let parked = services.state.list_parked().await.map_err(DemoError::of("the state"))?.len();
+    report.check("no message was given up", (parked > 0).then(|| format!("{parked} are parked")));
+    let again = ManualRequest { dry_run: true, ..ManualRequest::default() };
+    let silent = Emitter::to(std::io::sink());
+    let second =
+        firn_pass::manual(config, &again, &silent, &mut NoReport).await.map_err(DemoError::of("a second plan"))?;
+    let selected = second.selected;
+    report.check("a second plan selects nothing", (selected > 0).then(|| format!("it selects {selected} partitions")));
+    let problems = host.problems();
+    report.check("the handler kept to the host's protocol", (!problems.is_empty()).then(|| problems.join("; ")));
+    Ok(report.checks)
+}
