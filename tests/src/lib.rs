@@ -4,12 +4,14 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on must fail with the reason")]
 
 pub mod backup;
+pub mod hosted;
 pub mod program;
 pub mod random;
 pub mod scene;
 pub mod watcher;
 
 pub use backup::Backup;
+pub use hosted::{Hosted, HostedOptions};
 pub use program::{Run, firn, firn_path};
 pub use random::Random;
 pub use scene::Scene;

@@ -72,22 +72,28 @@ impl Run {
     }
 }
 
-/// Path of the program: the one beside the program that asks, or the one that `cargo test --workspace` builds, because a test of the package
-/// `firn` needs it. (A cargo started by a test would see variables that make it build half of the dependencies again.)
+/// Path of the program `firn`.
 ///
 /// # Panics
 /// When it is not there.
 pub fn firn_path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let asking = std::env::current_exe().expect("a program knows its own path");
-        let folder = asking.parent().expect("a program lies in a folder");
-        // A test lies in <target>/<profile>/deps, a program in <target>/<profile>.
-        let profile = if folder.ends_with("deps") { folder.parent().expect("deps lies in a profile") } else { folder };
-        let program = profile.join("firn");
-        assert!(program.is_file(), "no {}: run the tests with cargo test --workspace", program.display());
-        program
-    })
+    PATH.get_or_init(|| beside("firn"))
+}
+
+/// Path of a program of the workspace: the one beside the program that asks, or the one that `cargo test --workspace` builds, because a test
+/// of its package needs it. (A cargo started by a test would see variables that make it build half of the dependencies again.)
+///
+/// # Panics
+/// When it is not there.
+pub fn beside(name: &str) -> PathBuf {
+    let asking = std::env::current_exe().expect("a program knows its own path");
+    let folder = asking.parent().expect("a program lies in a folder");
+    // A test lies in <target>/<profile>/deps, a program in <target>/<profile>.
+    let profile = if folder.ends_with("deps") { folder.parent().expect("deps lies in a profile") } else { folder };
+    let program = profile.join(name);
+    assert!(program.is_file(), "no {}: run the tests with cargo test --workspace", program.display());
+    program
 }
 
 /// A command of the program.

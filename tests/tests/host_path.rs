@@ -1,0 +1,260 @@
+//! The whole way through the host: the timer plans, the queue hands out, the handler merges and commits, over Azurite.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use firn_test_support::{Azurite, Digest, Proxy, Trouble};
+use firn_tests::random::number_from;
+use firn_tests::scene::{MANUAL, TABLE};
+use firn_tests::{Hosted, HostedOptions, Random, Scene};
+use serde_json::{Value, json};
+
+const READINGS: &str = "seriesColumns: [origin], timeColumn: time_hour, dedup: true";
+const KEY: [&str; 2] = ["--dedup", "origin,time_hour"];
+const EAGER: &str = "backlogFileThreshold: 10, verify: reread";
+const LIMIT: Duration = Duration::from_secs(420);
+
+/// Three months in 60 small files each, late and with duplicates.
+const TABLE_OPTIONS: &str = "--source weather --limit 6000 --appends 60 --partition month:time_hour --duplicates 0.02";
+
+fn make(scene: &Scene, options: &str) {
+    scene.lake.make_table(TABLE, &options.split_whitespace().collect::<Vec<_>>());
+}
+
+/// A state of its own for each test: they share one Azurite.
+fn scene_of(azurite: &Azurite, name: &str) -> Scene {
+    Scene::azurite(azurite, name)
+}
+
+fn options(connection: &str) -> HostedOptions<'_> {
+    HostedOptions { connection, visibility: None, settings: &[] }
+}
+
+/// Asserts that the table has these rows in one file a partition, and that nothing is left to do.
+#[track_caller]
+fn assert_merged(scene: &Scene, expected: &Digest, files: usize) {
+    assert_eq!(scene.digest(), *expected);
+    assert_eq!(scene.inspect()["files"].as_array().unwrap().len(), files);
+    scene.check_converged(&MANUAL);
+}
+
+#[test]
+fn the_timer_plans_and_the_handler_merges() {
+    // Queues are named in function.json, so hosts that must not share one have an Azurite of their own.
+    let azurite = Azurite::start();
+    let scene = scene_of(&azurite, "timer");
+    scene.configure(EAGER, READINGS);
+    make(&scene, TABLE_OPTIONS);
+    let expected = scene.lake.digest(TABLE, &KEY);
+    let connection = azurite.connection_string();
+    let hosted = Hosted::start(&scene, &options(&connection));
+    let status = hosted.drained(LIMIT);
+    assert_eq!((&status["parked"]["count"], &status["inflight"]["count"]), (&json!(0), &json!(0)), "{status:#}");
+    let finished = hosted.events("partitionFinished");
+    assert_eq!(finished.len(), 3, "one message a partition: {finished:#?}");
+    assert!(finished.iter().all(|event| event["outcome"] == "done" && event["rule"] == "backlog"), "{finished:#?}");
+    assert_eq!(hosted.problems(), Vec::<String>::new());
+    hosted.stop();
+    assert_merged(&scene, &expected, 3);
+}
+
+#[test]
+fn messages_by_hand() {
+    let azurite = Azurite::start();
+    let scene = scene_of(&azurite, "hand");
+    // The timer selects nothing: more files are needed for a backlog.
+    scene.configure("backlogFileThreshold: 1000, schedule: '0 3 29 2 *', minFileSizeMb: 1, verify: reread", READINGS);
+    make(&scene, "--source weather --limit 6000 --appends 120 --partition month:time_hour --duplicates 0.02");
+    let expected = scene.lake.digest(TABLE, &KEY);
+    let connection = azurite.connection_string();
+    let hosted = Hosted::start(&scene, &options(&connection));
+
+    let utf16: Vec<u8> = "{\"dataset\":\"readings\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let junk = [
+        (BASE64_STANDARD.encode(utf16), "UTF-16"),
+        ("hello".to_owned(), ""),
+        ("7".to_owned(), ""),
+        ("{\"dataset\":\"reading\"}".to_owned(), "reading"),
+        ("{\"dataset\":\"readings\",\"partitions\":{}}".to_owned(), "partitions"),
+        ("{\"dataset\":\"readings\",\"v\":0}".to_owned(), "0"),
+        ("{\"dataset\":\"readings\",\"partition\":{\"month\":\"2013-01\"}}".to_owned(), "time_hour_month"),
+    ];
+    for (text, _) in &junk {
+        hosted.post(&connection, text);
+    }
+    let status = hosted.drained(LIMIT);
+    let reasons: Vec<&str> =
+        status["parked"]["records"].as_array().unwrap().iter().filter_map(|entry| entry["reason"].as_str()).collect();
+    assert_eq!(reasons.len(), junk.len(), "{status:#}");
+    for (text, part) in &junk {
+        assert!(reasons.iter().any(|reason| reason.contains(part)), "{text} should be told {part:?}: {reasons:#?}");
+    }
+
+    let january = "{\"dataset\":\"readings\",\"rule\":\"full\",\"partition\":{\"time_hour_month\":\"2013-01\"}}";
+    hosted.post(&connection, &format!("{january}\n"));
+    hosted.drained(LIMIT);
+    let done = hosted.events("partitionFinished");
+    assert_eq!(done.len(), 1, "{done:#?}");
+    assert_eq!((&done[0]["outcome"], &done[0]["filesAfter"]), (&json!("done"), &json!(1)), "{done:#?}");
+
+    hosted.post(&connection, &(BASE64_STANDARD.encode("{\"dataset\":\"readings\",\"rule\":\"full\"}") + "\n"));
+    hosted.drained(LIMIT);
+    let months = hosted.events("partitionFinished").iter().filter(|event| event["outcome"] == "done").count();
+    assert_eq!(months, 3, "{}", hosted.tail());
+    hosted.stop();
+    assert_merged(&scene, &expected, 3);
+}
+
+#[test]
+fn two_hosts_share_the_work_of_a_storage_in_trouble() {
+    let azurite = Azurite::start();
+    let scene = scene_of(&azurite, "trouble");
+    make(&scene, TABLE_OPTIONS);
+    let expected = scene.lake.digest(TABLE, &KEY);
+    let blobs = Proxy::start(azurite.blob_port()).unwrap();
+    let queues = Proxy::start(azurite.queue_port()).unwrap();
+    let connection = azurite.connection_string_through(blobs.port(), queues.port());
+    let scene = scene.with_connection_string(&connection);
+    scene.configure(EAGER, READINGS);
+
+    let first = Hosted::start(&scene, &options(&connection));
+    let second = Hosted::start(&scene, &options(&connection));
+    for (proxy, one_in) in [(&blobs, 25), (&queues, 12)] {
+        let random = std::sync::Mutex::new(Random::seeded());
+        proxy.trouble(Some(Box::new(move |_, _, _| {
+            let number = random.lock().unwrap().below(one_in * 7);
+            Some(match number {
+                0 | 1 => Trouble::LostAnswer,
+                2 => Trouble::Replay,
+                3 => Trouble::Refusal("429 Too Many Requests", "TooManyRequests"),
+                4 => Trouble::Refusal("500 Internal Server Error", "InternalError"),
+                5 => Trouble::Refusal("503 Service Unavailable", "ServerBusy"),
+                6 => Trouble::Delay(Duration::from_millis(700)),
+                _ => return None,
+            })
+        })));
+    }
+    // Duplicates of what the timers plan, at the same time.
+    for _ in 0..2 {
+        first.post(&azurite.connection_string(), "{\"dataset\":\"readings\",\"rule\":\"full\"}");
+    }
+    std::thread::sleep(Duration::from_secs(20));
+    blobs.trouble(None);
+    queues.trouble(None);
+    let status = first.drained(LIMIT);
+    assert_eq!(status["parked"]["count"], 0, "{status:#}\n{}", first.tail());
+    second.drained(LIMIT);
+    first.stop();
+    second.stop();
+    let scene = scene.with_connection_string(&azurite.connection_string());
+    scene.configure(EAGER, READINGS);
+    // What the timers planned may have been done before the trouble was over; whatever is left, one more run ends it.
+    scene.compact(&["--full"]).expect_code(0);
+    assert_merged(&scene, &expected, 3);
+}
+
+#[test]
+fn a_handler_that_is_killed_loses_nothing() {
+    let azurite = Azurite::start();
+    let scene = scene_of(&azurite, "killed");
+    scene.configure(EAGER, READINGS);
+    make(&scene, TABLE_OPTIONS);
+    let expected = scene.lake.digest(TABLE, &KEY);
+    let connection = azurite.connection_string();
+    // Longer than the lease of the dead, so that the message finds its record free.
+    let hosted = Hosted::start(&scene, &HostedOptions { visibility: Some("00:01:05"), ..options(&connection) });
+    let mut random = Random::seeded();
+    for _ in 0..2 {
+        let begun = Instant::now();
+        // In the middle of a message: when one was started.
+        while hosted.status()["inflight"]["records"]
+            .as_array()
+            .is_none_or(|records| !records.iter().any(|record| !record["startedAt"].is_null()))
+            && begun.elapsed() < LIMIT
+        {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(Duration::from_millis(random.below(1500)));
+        hosted.kill_handler();
+    }
+    let status = hosted.drained(LIMIT);
+    assert_eq!(status["parked"]["count"], 0, "{status:#}");
+    hosted.stop();
+    assert_merged(&scene, &expected, 3);
+}
+
+/// Many partitions beside a writer: FIRN_PARTITIONS=300 is what the project asks for before a release.
+#[test]
+fn many_partitions_drain_beside_a_writer() {
+    const PARTITIONS: u64 = 15;
+    let partitions = number_from("FIRN_PARTITIONS").unwrap_or(PARTITIONS);
+    let azurite = Azurite::start();
+    let scene = scene_of(&azurite, "many");
+    scene.configure("backlogFileThreshold: 15", "sortColumns: [name, time]");
+    let count = ["--partitions".to_owned(), partitions.to_string()];
+    let count: Vec<&str> = count.iter().map(String::as_str).collect();
+    let made = scene.lake.command("many_partitions.py", TABLE, &count).output().unwrap();
+    let made = answer(&made.stdout, &made.stderr);
+
+    let mut writer = scene.lake.command("many_partitions.py", TABLE, &[&count[..], &["--writer"]].concat());
+    let mut writer = writer.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(writer.stdout.take().unwrap());
+    let mut ready = String::new();
+    said.read_line(&mut ready).unwrap();
+    assert_eq!(ready.trim(), "ready");
+
+    let connection = azurite.connection_string();
+    let begun = Instant::now();
+    let hosted = Hosted::start(&scene, &options(&connection));
+    let status = hosted.drained(LIMIT.max(Duration::from_secs(partitions * 10)));
+    let took = begun.elapsed();
+    drop(writer.stdin.take());
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    let ended = writer.wait_with_output().unwrap();
+    let appended = answer(rest.as_bytes(), &ended.stderr);
+    assert_eq!(status["parked"]["count"], 0, "{status:#}");
+
+    let finished = hosted.events("partitionFinished");
+    let done: Vec<&Value> = finished.iter().filter(|event| event["outcome"] == "done").collect();
+    assert!(done.len() as u64 >= partitions, "every partition is merged: {}", done.len());
+    let number = |event: &Value, key: &str| event[key].as_u64().unwrap_or(0);
+    let tries: u64 = done.iter().map(|event| number(event, "tries")).sum();
+    let mut times: Vec<u64> = finished.iter().map(|event| number(event, "durationMs")).collect();
+    times.sort_unstable();
+    eprintln!(
+        "{partitions} partitions drained in {took:?} beside {} appends; {:.2} tries a commit; p50 {} ms, p95 {} ms a message; \
+         handler's peak {} MB",
+        appended["commits"],
+        tries as f64 / done.len() as f64,
+        times[times.len() / 2],
+        times[times.len() * 95 / 100],
+        finished.iter().map(|event| number(event, "peakRssBytes")).max().unwrap_or(0) >> 20
+    );
+    hosted.stop();
+    let found = scene.digest();
+    assert_eq!(found.rows, number(&made, "rows") + number(&appended, "rows"), "no row is lost or doubled");
+    assert_eq!(found.digest, sum(&made["digest"], &appended["digest"]), "no row is changed");
+    scene.lake.check_invariants(TABLE);
+}
+
+/// The last line of a script.
+fn answer(stdout: &[u8], stderr: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(stdout);
+    let last = text.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(stderr)))
+}
+
+/// The digest of two sets of rows together: lane by lane modulo 2^64.
+fn sum(first: &Value, second: &Value) -> String {
+    let lanes = |text: &Value| {
+        let text = text.as_str().unwrap();
+        [&text[..16], &text[16..]].map(|lane| u64::from_str_radix(lane, 16).unwrap())
+    };
+    let ([a, b], [c, d]) = (lanes(first), lanes(second));
+    format!("{:016x}{:016x}", a.wrapping_add(c), b.wrapping_add(d))
+}
