@@ -46,11 +46,17 @@ pub async fn open_host(
         clock: Clock::system(),
         turns: Some(Arc::new(LeaseTurns::new(state.clone()))),
         state: Arc::new(state),
-        memory: MemoryBudget::new(config.compaction.settings.memory_mb),
+        memory: MemoryBudget::new(process_memory_mb(&config)),
         run_limit,
         fan_out: Arc::new(Planner),
         config,
     })
+}
+
+/// The largest `memoryMb` that a job may ask for: with less, that job would get more than is counted for it.
+fn process_memory_mb(config: &Config) -> u64 {
+    let of_datasets = config.datasets.iter().map(|dataset| dataset.compaction.memory_mb);
+    of_datasets.fold(config.compaction.settings.memory_mb, u64::max)
 }
 
 /// What lies in the storage account beside the tables.

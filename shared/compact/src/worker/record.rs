@@ -184,3 +184,8 @@ impl StepSink for RecordSteps {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+#[allow(clippy::unwrap_used)]
+mod tests;
