@@ -62,7 +62,7 @@ fn wrong_usage_is_exit_code_2() {
 #[test]
 fn what_comes_later_says_with_what() {
     refused(&["compact", "--config", "f", "--orphan-dry-run"], "comes with orphan cleanup");
-    refused(&["demo"], "firn demo comes with the host path");
+    refused(&["expire", "--config", "f"], "comes with snapshot expiry");
     refused(&["orphans", "--config", "f"], "comes with orphan cleanup");
     refused(&["search", "--config", "f", "--dataset", "d", "error"], "comes with the sidecars");
 }

@@ -48,7 +48,12 @@ pub async fn serve(listener: TcpListener, functions: Arc<dyn Functions>) -> io::
 }
 
 fn router(functions: Arc<dyn Functions>) -> Router {
-    Router::new().route("/", get(ready)).route("/{function}", post(invoke)).fallback(unknown).with_state(functions)
+    Router::new()
+        .route("/", get(ready))
+        .route("/{function}", post(invoke))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(functions)
 }
 
 /// The host asks until it gets any answer, and later for its health.
@@ -58,6 +63,11 @@ async fn ready() -> Response<Body> {
 
 async fn unknown() -> Response<Body> {
     refusal(StatusCode::NOT_FOUND, "no such function: the host posts to /plan, /compact, /compact-poison and /status")
+}
+
+/// An answer without a body would leave the host waiting.
+async fn wrong_method() -> Response<Body> {
+    refusal(StatusCode::METHOD_NOT_ALLOWED, "the host posts to functions, and only asks GET /")
 }
 
 async fn invoke(

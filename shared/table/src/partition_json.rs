@@ -37,11 +37,14 @@ pub fn partition_from_json(spec: &SpecTypes, json: &Map<String, Value>) -> Resul
 
 /// A text may be in either form; a number, true and false only in the single-value form: the year 56 is not the year 2026.
 fn scalar(field: &PartitionField, value: &Value) -> Result<Scalar, String> {
+    if field.is_void() {
+        return Err("it is void, its only value is null".to_owned());
+    }
     match value {
         Value::String(text) => field_value(field, text),
         Value::Number(_) | Value::Bool(_) => match field.scalar_type() {
-            Some(scalar_type) if !field.is_void() => Scalar::from_json(value, scalar_type),
-            _ => Err("it is void, its only value is null".to_owned()),
+            Some(scalar_type) => Scalar::from_json(value, scalar_type),
+            None => Err("its type is not known any more, its only value is null".to_owned()),
         },
         other => Err(format!("`{other}` is no single value")),
     }

@@ -27,6 +27,8 @@ pub(crate) fn command(app_root: &Path) -> Command {
 impl Handler {
     /// Starts the program and waits until it answers, as the host does.
     pub(crate) async fn start(app_root: &Path) -> Handler {
+        // One TLS provider in the process. An error says that another test has installed one already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let process = command(app_root)
             .env("FUNCTIONS_CUSTOMHANDLER_PORT", port.to_string())

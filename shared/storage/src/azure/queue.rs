@@ -145,7 +145,7 @@ fn body(text: &str) -> RequestContent<SdkMessage, XmlFormat> {
 
 /// Whole seconds, rounded up: what is to be hidden for half a second must not show at once.
 fn seconds(time: Duration) -> i32 {
-    let rounded = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    let rounded = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     i32::try_from(rounded).unwrap_or(i32::MAX)
 }
 
