@@ -19,6 +19,8 @@ use crate::output::table::{Side, Table};
 const PORT: u16 = 7071;
 /// The function that looks for due work.
 const PLANNER: &str = "plan";
+/// The setting that stands for the key of host.json.
+const WORKING_DIRECTORY: &str = "AzureFunctionsJobHost__customHandler__description__workingDirectory";
 /// Variable with the folder that says where a host runs.
 const FOLDER: &str = "FIRN_LOCAL_DIR";
 
@@ -113,12 +115,14 @@ fn prepare(config: &Config, path: &Path, root: &Path) -> Result<HostOptions, Str
     };
     let program = as_handler::program().map_err(|error| format!("the path of this program is unknown: {error}"))?;
     let here = std::env::current_dir().map_err(|error| format!("the working directory is unknown: {error}"))?;
-    let source = find_app(&[program.clone(), here]).map_err(|error| error.to_string())?;
+    let source = find_app(&[program.clone(), here.clone()]).map_err(|error| error.to_string())?;
     stage(&source, &program, as_handler::NAME, root).map_err(|error| error.to_string())?;
     let mut options = HostOptions::new(root);
     options.timing = Timing::development();
     options.port = PORT;
     options.state_folder = Some(folder());
+    // What is relative in the configuration is meant from here, not from the staged app.
+    options.settings.insert(WORKING_DIRECTORY.into(), here.display().to_string());
     let path = path.display().to_string();
     options.settings.insert("AzureFunctionsWebHost__hostid".into(), host_id(&path));
     options.settings.insert("FIRN_CONFIG".into(), path);
