@@ -86,7 +86,7 @@ async fn serve(host: &RunningHost) -> Exit {
 
 /// Returns when the terminal is closed, unless this process was started to outlive it (`nohup`). The handler has a process
 /// group of its own, so a host that just died would leave it behind.
-async fn hung_up() {
+pub(crate) async fn hung_up() {
     #[cfg(unix)]
     if !hangup_is_ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
         && let Ok(mut hangup) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())

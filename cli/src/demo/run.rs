@@ -1,6 +1,7 @@
 //! From the start of Azurite to the answer.
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use firn_local_host::stage::{find_app, stage};
 use firn_local_host::{Azurite, Host, HostOptions, RunningHost, Timing};
 use firn_pass::{ManualRequest, NoReport, VerifyCheck};
 use firn_telemetry::Emitter;
+use tempfile::TempDir;
 
 use super::DemoError;
 use super::app::{Places, write_config};
@@ -19,6 +21,7 @@ use super::report::{Check, DemoReport, TableReport};
 use super::rows::DemoTable;
 use crate::args::Format;
 use crate::as_handler;
+use crate::commands::local::hung_up;
 use crate::commands::{Context, complain, told_to_stop};
 use crate::exit::Exit;
 
@@ -33,22 +36,62 @@ const PLANNER: &str = "compact";
 /// Runs the demo; `keep` leaves Azurite and the host running until the process is told to stop.
 pub(crate) async fn run(keep: bool, context: &Context) -> Exit {
     let work = tokio::select! {
-        work = demo(keep, context) => work,
+        work = demo() => work,
         () = told_to_stop() => Err(DemoError::new("interrupted")),
+        () = hung_up() => Err(DemoError::new("the terminal was closed")),
     };
-    match work {
-        Ok(exit) => exit,
+    let Finished { report, host, azurite, places, folder } = match work {
+        Ok(finished) => finished,
         Err(error) => {
             complain(error);
             // The last line of standard output says how it went, whatever happened.
             say(context, &DemoReport::default());
-            Exit::Failed
+            return Exit::Failed;
+        }
+    };
+    if keep {
+        show(&host, &places);
+        say(context, &report);
+        tokio::select! {
+            () = told_to_stop() => {}
+            () = hung_up() => {}
         }
     }
+    host.stop().await;
+    drop((azurite, folder));
+    if !keep {
+        // Whoever reads the answer finds nothing running any more.
+        say(context, &report);
+    }
+    if report.ok() { Exit::Done } else { Exit::Failed }
 }
 
-async fn demo(keep: bool, context: &Context) -> Result<Exit, DemoError> {
-    let step = |text: &str| eprintln!("{text}");
+fn step(text: &str) {
+    eprintln!("{text}");
+}
+
+/// How a host that is left running is reached.
+fn show(host: &RunningHost, places: &Places) {
+    step(&format!("left running until Ctrl-C: {}, configuration {}", host.url(), places.config().display()));
+    for function in host.functions() {
+        let url = host.function_url(&function.name).unwrap_or_default();
+        step(&format!("  {} ({}) {url}", function.name, function.trigger));
+    }
+    step(&format!("  run one now: firn invoke plan --url {} --key {}", host.url(), host.master_key()));
+}
+
+/// The work is done; everything still runs.
+struct Finished {
+    report: DemoReport,
+    host: RunningHost,
+    azurite: Azurite,
+    places: Places,
+    /// Removed when it is dropped.
+    folder: TempDir,
+}
+
+async fn demo() -> Result<Finished, DemoError> {
+    let source = app_source()?;
     step("starting Azurite (the first time it is installed with npm, which takes a minute)");
     let azurite = tokio::task::spawn_blocking(Azurite::try_start).await.map_err(DemoError::of("Azurite"))?;
     let azurite = azurite.map_err(DemoError::of("Azurite"))?;
@@ -67,41 +110,31 @@ async fn demo(keep: bool, context: &Context) -> Result<Exit, DemoError> {
     let services = services.map_err(DemoError::of("the state"))?;
 
     step("starting the local Functions host with the handler; its timer plans, its queue is drained");
-    let host = start_host(folder.path(), &places).await?;
+    let host = start_host(&source, &places).await?;
     let begun = Instant::now();
     drain(&host, &services).await?;
     step(&format!("drained after {:.1} s; checking", begun.elapsed().as_secs_f64()));
 
     let mut report = demo.checked().await?;
     report.checks.extend(aftermath(&config, &services, &host).await?);
-    if keep {
-        let functions = host.functions().into_iter().map(|line| format!("  {} ({})", line.name, line.trigger));
-        step(&format!("left running until Ctrl-C: {}", host.url()));
-        functions.for_each(|line| step(&line));
-        step(&format!("  configuration: {}", places.config().display()));
-        say(context, &report);
-        told_to_stop().await;
-        host.stop().await;
-        return Ok(exit_of(&report));
-    }
-    host.stop().await;
-    // Whoever reads the answer finds nothing running any more.
-    drop(azurite);
-    say(context, &report);
-    Ok(exit_of(&report))
+    Ok(Finished { report, host, azurite, places, folder })
 }
 
-fn exit_of(report: &DemoReport) -> Exit {
-    if report.ok() { Exit::Done } else { Exit::Failed }
+/// The folder with the files of the app.
+fn app_source() -> Result<PathBuf, DemoError> {
+    let program = as_handler::program().map_err(DemoError::of("the path of this program"))?;
+    let here = std::env::current_dir().map_err(DemoError::of("the working directory"))?;
+    find_app(&[program, here]).map_err(DemoError::of("the app"))
 }
 
-#[allow(clippy::print_stdout, reason = "the answer of the command")]
+/// The answer on standard output. Nobody reading is no failure.
 fn say(context: &Context, report: &DemoReport) {
-    match context.format {
-        Format::Text if !report.tables.is_empty() => print!("{}", report.text()),
-        Format::Text | Format::Json => {}
+    let mut out = std::io::stdout().lock();
+    if context.format == Format::Text && !report.tables.is_empty() {
+        let _ = out.write_all(report.text().as_bytes());
     }
-    println!("{}", report.json());
+    let _ = writeln!(out, "{}", report.json());
+    let _ = out.flush();
 }
 
 struct Demo {
@@ -166,13 +199,11 @@ impl Demo {
     }
 }
 
-async fn start_host(folder: &Path, places: &Places) -> Result<RunningHost, DemoError> {
-    let root = folder.join("app");
+async fn start_host(source: &Path, places: &Places) -> Result<RunningHost, DemoError> {
+    let root = places.folder.join("app");
     std::fs::create_dir(&root).map_err(DemoError::of("a folder"))?;
     let program = as_handler::program().map_err(DemoError::of("the path of this program"))?;
-    let here = std::env::current_dir().map_err(DemoError::of("the working directory"))?;
-    let source = find_app(&[program.clone(), here]).map_err(DemoError::of("the app"))?;
-    stage(&source, &program, as_handler::NAME, &root).map_err(DemoError::of("the app"))?;
+    stage(source, &program, as_handler::NAME, &root).map_err(DemoError::of("the app"))?;
     let mut options = HostOptions::new(&root);
     options.timing = Timing::development();
     options.settings.extend([
@@ -180,7 +211,7 @@ async fn start_host(folder: &Path, places: &Places) -> Result<RunningHost, DemoE
         ("AzureWebJobsStorage".into(), places.connection.clone()),
         ("FIRN_TIMER".into(), TIMER.into()),
         ("FIRN_CONFIG".into(), places.config().display().to_string()),
-        ("TMPDIR".into(), folder.display().to_string()),
+        ("TMPDIR".into(), places.folder.display().to_string()),
     ]);
     let host = Host::start(options).await.map_err(DemoError::of("the local host"))?;
     host.ready().await.map_err(DemoError::of("the handler"))?;
