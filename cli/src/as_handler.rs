@@ -2,11 +2,12 @@
 //! a developer's machine. Azure gets the handler alone.
 
 use std::ffi::OsStr;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use firn_local_host::stage::{find_app, stage};
+
 /// The handler's name in host.json, as a file of this system.
-pub(crate) const NAME: &str = if cfg!(windows) { "handler.exe" } else { "handler" };
+const NAME: &str = if cfg!(windows) { "handler.exe" } else { "handler" };
 
 /// Whether the program was started under the handler's name.
 pub(crate) fn is_asked_for() -> bool {
@@ -17,12 +18,33 @@ fn is_handler(program: &OsStr) -> bool {
     Path::new(program).file_name() == Some(OsStr::new(NAME))
 }
 
-/// The program that a host stages as its handler: this one.
-///
-/// # Errors
-/// When the system does not tell the path.
-pub(crate) fn program() -> io::Result<PathBuf> {
-    std::env::current_exe()
+/// The app of the source tree with this program as its handler.
+#[derive(Debug)]
+pub(crate) struct App {
+    source: PathBuf,
+    program: PathBuf,
+}
+
+impl App {
+    /// Looks for it above this program and above the working directory.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(crate) fn find() -> Result<App, String> {
+        let program =
+            std::env::current_exe().map_err(|error| format!("the path of this program is unknown: {error}"))?;
+        let here = std::env::current_dir().map_err(|error| format!("the working directory is unknown: {error}"))?;
+        let source = find_app(&[program.clone(), here]).map_err(|error| error.to_string())?;
+        Ok(App { source, program })
+    }
+
+    /// Fills the app root of a host.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(crate) fn stage(&self, root: &Path) -> Result<(), String> {
+        stage(&self.source, &self.program, NAME, root).map_err(|error| error.to_string())
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod exit;
 mod logging;
 mod output;
 
-use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ fn main() -> ExitCode {
         return firn_handler::process::main();
     }
     firn_compact::allocator::tune();
-    std::panic::set_hook(Box::new(say_panic));
+    // The exit code is 1 then, and the tables are whole, because only a commit changes them.
+    std::panic::set_hook(Box::new(firn_handler::process::say_panic));
     // One TLS provider for the whole process; only fails when it is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
@@ -75,16 +76,6 @@ fn run(cli: Cli) -> Exit {
     });
     runtime.shutdown_timeout(SHUTDOWN);
     exit
-}
-
-/// A panic is a defect of Firn: one line that can be reported. The exit code is 1, and the tables are whole, because
-/// only a commit changes them.
-fn say_panic(info: &PanicHookInfo<'_>) {
-    let payload = info.payload();
-    let message =
-        payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    let place = info.location().map(|location| format!(" at {location}")).unwrap_or_default();
-    eprintln!("error: internal error{place}: {}; please report it", message.unwrap_or("no message"));
 }
 
 #[cfg(test)]

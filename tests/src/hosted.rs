@@ -1,9 +1,10 @@
 //! A scene behind the local Functions host: the real handler, timers and queues over Azurite.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use firn_local_host::stage::{find_app, stage};
 use firn_local_host::{Host, HostOptions, MemoryLog, RunningHost, Timing};
 use firn_storage::azure::{AzureQueue, ConnectionString};
 use firn_storage::{Queue, SendOptions};
@@ -34,9 +35,7 @@ pub struct Hosted {
 pub struct HostedOptions<'a> {
     /// Connection string of host and handler.
     pub connection: &'a str,
-    /// `visibilityTimeout` of host.json in place of the two minutes.
-    pub visibility: Option<&'a str>,
-    /// Settings beside the usual ones.
+    /// Settings beside the usual ones; `AzureFunctionsJobHost__…` stands for a key of host.json.
     pub settings: &'a [(&'a str, &'a str)],
 }
 
@@ -48,7 +47,8 @@ impl Hosted {
     pub fn start(scene: &Scene, options: &HostedOptions<'_>) -> Hosted {
         let runtime = Runtime::new().expect("a runtime starts");
         let root = tempfile::tempdir().expect("a temporary folder");
-        stage(root.path(), options.visibility);
+        let source = find_app(&[PathBuf::from(env!("CARGO_MANIFEST_DIR"))]).expect("the app is in the source tree");
+        stage(&source, &beside("handler"), "handler", root.path()).expect("the app can be staged");
         let log = MemoryLog::default();
         let mut host = HostOptions::new(root.path());
         host.timing = Timing::development();
@@ -176,22 +176,4 @@ impl Drop for Hosted {
         let _inside = self.runtime.enter();
         drop(self.host.take());
     }
-}
-
-/// The project's own files with the handler beside them.
-fn stage(root: &Path, visibility: Option<&str>) {
-    let project = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut host = std::fs::read_to_string(project.join("host.json")).expect("host.json is there");
-    if let Some(visibility) = visibility {
-        let usual = "\"visibilityTimeout\": \"00:02:00\"";
-        assert!(host.contains(usual), "{host}");
-        host = host.replace(usual, &format!("\"visibilityTimeout\": \"{visibility}\""));
-    }
-    std::fs::write(root.join("host.json"), host).expect("host.json is written");
-    for function in ["plan", "compact", "compact-poison", "status"] {
-        std::fs::create_dir(root.join(function)).expect("a folder can be made");
-        let file = Path::new(function).join("function.json");
-        std::fs::copy(project.join("functions").join(&file), root.join(&file)).expect("function.json is copied");
-    }
-    std::os::unix::fs::symlink(beside("handler"), root.join("handler")).expect("the handler is linked");
 }

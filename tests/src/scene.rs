@@ -83,6 +83,14 @@ impl Scene {
         std::fs::write(self.config(), text).expect("the configuration is written");
     }
 
+    /// Writes the table; `options` are those of `make_table.py`, with blanks between them.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn make(&self, options: &str) {
+        self.lake.make_table(TABLE, &options.split_whitespace().collect::<Vec<_>>());
+    }
+
     /// Path of the configuration.
     pub fn config(&self) -> PathBuf {
         self.folder.path().join("firn.yaml")

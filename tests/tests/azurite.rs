@@ -33,11 +33,6 @@ fn proxied(container: &str) -> (Scene, Proxy) {
     (scene, proxy)
 }
 
-/// Writes a table; `options` are those of `make_table.py`, with blanks between them.
-fn make(scene: &Scene, options: &str) {
-    scene.lake.make_table(TABLE, &options.split_whitespace().collect::<Vec<_>>());
-}
-
 fn snapshots(inspected: &Value) -> Vec<i64> {
     inspected["snapshots"].as_array().unwrap().iter().map(|snapshot| snapshot["id"].as_i64().unwrap()).collect()
 }
@@ -50,7 +45,7 @@ fn head(inspected: &Value) -> i64 {
 fn late_rows_and_duplicates_are_merged_and_nothing_is_deleted() {
     let scene = Scene::azurite(Azurite::shared(), "late");
     scene.configure(EAGER, READINGS);
-    make(&scene, "--source weather --limit 6000 --appends 120 --partition month:time_hour --duplicates 0.02");
+    scene.make("--source weather --limit 6000 --appends 120 --partition month:time_hour --duplicates 0.02");
     let (before, files_before) = (scene.inspect(), scene.lake.files(TABLE));
     let rows_before = scene.digest();
     let deduplicated = scene.lake.digest(TABLE, &["--dedup", "origin,time_hour"]);
@@ -79,7 +74,7 @@ fn late_rows_and_duplicates_are_merged_and_nothing_is_deleted() {
 fn a_reader_in_a_loop_sees_the_same_rows_all_the_time() {
     let (scene, proxy) = proxied("reader");
     scene.configure(EAGER, "sortColumns: [origin, time_hour]");
-    make(&scene, "--source weather --limit 6000 --appends 60 --partition month:time_hour --duplicates 0.02");
+    scene.make("--source weather --limit 6000 --appends 60 --partition month:time_hour --duplicates 0.02");
     let rows = scene.digest();
     let before = scene.inspect();
 
@@ -161,7 +156,7 @@ fn a_commit_reads_each_manifest_once_and_leaves_few() {
     // January to March, in time order: an append belongs to one partition.
     let appends = number_from("FIRN_APPENDS").unwrap_or(APPENDS);
     let options = "--source weather --limit 6420 --per-transaction 40 --arrival sorted --partition month:time_hour";
-    make(&scene, &format!("{options} --appends {appends}"));
+    scene.make(&format!("{options} --appends {appends}"));
     let times = merge_three_months(&scene, &proxy);
     eprintln!("commits on a table of {appends} appends: {times:?}");
 }
@@ -170,7 +165,7 @@ fn a_commit_reads_each_manifest_once_and_leaves_few() {
 fn a_data_file_that_cannot_be_uploaded_leads_to_no_commit() {
     let (scene, proxy) = proxied("upload");
     scene.configure(EAGER, READINGS);
-    make(&scene, "--source weather --limit 3000 --appends 40 --partition month:time_hour");
+    scene.make("--source weather --limit 3000 --appends 40 --partition month:time_hour");
     let (rows, before) = (scene.digest(), scene.inspect());
 
     let (status, code) = ("403 Forbidden", "AuthorizationPermissionMismatch");
@@ -197,7 +192,7 @@ fn what_is_not_there_or_not_allowed_is_named() {
     let azurite = Azurite::shared();
     let scene = Scene::azurite(azurite, "surroundings");
     scene.configure(EAGER, READINGS);
-    make(&scene, "--source weather --limit 100 --appends 2");
+    scene.make("--source weather --limit 100 --appends 2");
     let right = azurite.connection_string();
     let wrong_key = right.replace(ACCOUNT_KEY, &ACCOUNT_KEY.replace("Eby8", "Abcd"));
     assert_ne!(wrong_key, right);
@@ -223,7 +218,7 @@ fn what_is_not_there_or_not_allowed_is_named() {
 fn a_pass_that_is_enqueued_sends_each_partition_once() {
     let scene = Scene::azurite(Azurite::shared(), "enqueued");
     scene.configure(EAGER, READINGS);
-    make(&scene, "--source weather --limit 1500 --appends 40 --partition month:time_hour");
+    scene.make("--source weather --limit 1500 --appends 40 --partition month:time_hour");
     let before = scene.inspect();
 
     let first = scene.compact(&["--enqueue"]).expect_code(0);

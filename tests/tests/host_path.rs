@@ -16,14 +16,12 @@ use serde_json::{Value, json};
 const READINGS: &str = "seriesColumns: [origin], timeColumn: time_hour, dedup: true";
 const KEY: [&str; 2] = ["--dedup", "origin,time_hour"];
 const EAGER: &str = "backlogFileThreshold: 10, verify: reread";
+/// Longer than the lease of the dead, so that a message finds its record free, and shorter than host.json's two minutes.
+const VISIBLE_AGAIN: (&str, &str) = ("AzureFunctionsJobHost__extensions__queues__visibilityTimeout", "00:01:05");
 const LIMIT: Duration = Duration::from_secs(420);
 
 /// Three months in 60 small files each, late and with duplicates.
 const TABLE_OPTIONS: &str = "--source weather --limit 6000 --appends 60 --partition month:time_hour --duplicates 0.02";
-
-fn make(scene: &Scene, options: &str) {
-    scene.lake.make_table(TABLE, &options.split_whitespace().collect::<Vec<_>>());
-}
 
 /// A state of its own for each test: they share one Azurite.
 fn scene_of(azurite: &Azurite, name: &str) -> Scene {
@@ -31,7 +29,7 @@ fn scene_of(azurite: &Azurite, name: &str) -> Scene {
 }
 
 fn options(connection: &str) -> HostedOptions<'_> {
-    HostedOptions { connection, visibility: None, settings: &[] }
+    HostedOptions { connection, settings: &[] }
 }
 
 /// Asserts that the table has these rows in one file a partition, and that nothing is left to do.
@@ -48,7 +46,7 @@ fn the_timer_plans_and_the_handler_merges() {
     let azurite = Azurite::start();
     let scene = scene_of(&azurite, "timer");
     scene.configure(EAGER, READINGS);
-    make(&scene, TABLE_OPTIONS);
+    scene.make(TABLE_OPTIONS);
     let expected = scene.lake.digest(TABLE, &KEY);
     let connection = azurite.connection_string();
     let hosted = Hosted::start(&scene, &options(&connection));
@@ -68,7 +66,7 @@ fn messages_by_hand() {
     let scene = scene_of(&azurite, "hand");
     // The timer selects nothing: more files are needed for a backlog.
     scene.configure("backlogFileThreshold: 1000, schedule: '0 3 29 2 *', minFileSizeMb: 1, verify: reread", READINGS);
-    make(&scene, "--source weather --limit 6000 --appends 120 --partition month:time_hour --duplicates 0.02");
+    scene.make("--source weather --limit 6000 --appends 120 --partition month:time_hour --duplicates 0.02");
     let expected = scene.lake.digest(TABLE, &KEY);
     let connection = azurite.connection_string();
     let hosted = Hosted::start(&scene, &options(&connection));
@@ -113,7 +111,7 @@ fn messages_by_hand() {
 fn two_hosts_share_the_work_of_a_storage_in_trouble() {
     let azurite = Azurite::start();
     let scene = scene_of(&azurite, "trouble");
-    make(&scene, TABLE_OPTIONS);
+    scene.make(TABLE_OPTIONS);
     let expected = scene.lake.digest(TABLE, &KEY);
     let blobs = Proxy::start(azurite.blob_port()).unwrap();
     let queues = Proxy::start(azurite.queue_port()).unwrap();
@@ -162,11 +160,10 @@ fn a_handler_that_is_killed_loses_nothing() {
     let azurite = Azurite::start();
     let scene = scene_of(&azurite, "killed");
     scene.configure(EAGER, READINGS);
-    make(&scene, TABLE_OPTIONS);
+    scene.make(TABLE_OPTIONS);
     let expected = scene.lake.digest(TABLE, &KEY);
     let connection = azurite.connection_string();
-    // Longer than the lease of the dead, so that the message finds its record free.
-    let hosted = Hosted::start(&scene, &HostedOptions { visibility: Some("00:01:05"), ..options(&connection) });
+    let hosted = Hosted::start(&scene, &HostedOptions { settings: &[VISIBLE_AGAIN], ..options(&connection) });
     let mut random = Random::seeded();
     for _ in 0..2 {
         let begun = Instant::now();

@@ -4,13 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use firn_config::Config;
-use firn_local_host::stage::{find_app, stage};
 use firn_local_host::{Announcement, Host, HostOptions, RunningHost, StartError, Timing};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::args::{Format, WithConfig};
-use crate::as_handler;
+use crate::as_handler::App;
 use crate::commands::{Context, complain, config_path, load_config, refuse, told_to_stop};
 use crate::exit::Exit;
 use crate::output::table::{Side, Table};
@@ -113,10 +112,8 @@ fn prepare(config: &Config, path: &Path, root: &Path) -> Result<HostOptions, Str
             path.display()
         ));
     };
-    let program = as_handler::program().map_err(|error| format!("the path of this program is unknown: {error}"))?;
+    App::find()?.stage(root)?;
     let here = std::env::current_dir().map_err(|error| format!("the working directory is unknown: {error}"))?;
-    let source = find_app(&[program.clone(), here.clone()]).map_err(|error| error.to_string())?;
-    stage(&source, &program, as_handler::NAME, root).map_err(|error| error.to_string())?;
     let mut options = HostOptions::new(root);
     options.timing = Timing::development();
     options.port = PORT;

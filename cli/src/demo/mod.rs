@@ -4,7 +4,7 @@
 //! queue is drained, and what must hold afterwards is checked.
 //!
 //! - [`rows`]: what is written; [`lake`]: by whom; [`app`]: the app that the host runs; [`check`]: what is read back;
-//! - [`run`]: from the start to the answer; [`report`]: how it is told.
+//! - [`mod@run`]: from the start to the answer; [`report`]: how it is told.
 
 mod app;
 mod check;

@@ -1,15 +1,14 @@
 //! From the start of Azurite to the answer.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use firn_compact::HostServices;
 use firn_config::Config;
-use firn_local_host::stage::{find_app, stage};
 use firn_local_host::{Azurite, Host, HostOptions, RunningHost, Timing};
 use firn_pass::{ManualRequest, NoReport, VerifyCheck};
+use firn_state::COMPACT_TICKS;
 use firn_telemetry::Emitter;
 use tempfile::TempDir;
 
@@ -20,7 +19,7 @@ use super::lake::{Lake, NAMESPACE};
 use super::report::{Check, DemoReport, TableReport};
 use super::rows::DemoTable;
 use crate::args::Format;
-use crate::as_handler;
+use crate::as_handler::App;
 use crate::commands::local::hung_up;
 use crate::commands::{Context, complain, told_to_stop};
 use crate::exit::Exit;
@@ -30,8 +29,6 @@ const TIMER: &str = "*/5 * * * * *";
 /// Longer than any machine needs; a demo that hangs must end.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 const LOOK: Duration = Duration::from_millis(200);
-/// The function whose ticks plan.
-const PLANNER: &str = "compact";
 
 /// Runs the demo; `keep` leaves Azurite and the host running until the process is told to stop.
 pub(crate) async fn run(keep: bool, context: &Context) -> Exit {
@@ -91,7 +88,7 @@ struct Finished {
 }
 
 async fn demo() -> Result<Finished, DemoError> {
-    let source = app_source()?;
+    let app = App::find().map_err(DemoError::of("the app"))?;
     step("starting Azurite (the first time it is installed with npm, which takes a minute)");
     let azurite = tokio::task::spawn_blocking(Azurite::try_start).await.map_err(DemoError::of("Azurite"))?;
     let azurite = azurite.map_err(DemoError::of("Azurite"))?;
@@ -110,7 +107,7 @@ async fn demo() -> Result<Finished, DemoError> {
     let services = services.map_err(DemoError::of("the state"))?;
 
     step("starting the local Functions host with the handler; its timer plans, its queue is drained");
-    let host = start_host(&source, &places).await?;
+    let host = start_host(&app, &places).await?;
     let begun = Instant::now();
     drain(&host, &services).await?;
     step(&format!("drained after {:.1} s; checking", begun.elapsed().as_secs_f64()));
@@ -118,13 +115,6 @@ async fn demo() -> Result<Finished, DemoError> {
     let mut report = demo.checked().await?;
     report.checks.extend(aftermath(&config, &services, &host).await?);
     Ok(Finished { report, host, azurite, places, folder })
-}
-
-/// The folder with the files of the app.
-fn app_source() -> Result<PathBuf, DemoError> {
-    let program = as_handler::program().map_err(DemoError::of("the path of this program"))?;
-    let here = std::env::current_dir().map_err(DemoError::of("the working directory"))?;
-    find_app(&[program, here]).map_err(DemoError::of("the app"))
 }
 
 /// The answer on standard output. Nobody reading is no failure.
@@ -199,11 +189,10 @@ impl Demo {
     }
 }
 
-async fn start_host(source: &Path, places: &Places) -> Result<RunningHost, DemoError> {
+async fn start_host(app: &App, places: &Places) -> Result<RunningHost, DemoError> {
     let root = places.folder.join("app");
     std::fs::create_dir(&root).map_err(DemoError::of("a folder"))?;
-    let program = as_handler::program().map_err(DemoError::of("the path of this program"))?;
-    stage(source, &program, as_handler::NAME, &root).map_err(DemoError::of("the app"))?;
+    app.stage(&root).map_err(DemoError::of("the app"))?;
     let mut options = HostOptions::new(&root);
     options.timing = Timing::development();
     options.settings.extend([
@@ -221,7 +210,7 @@ async fn start_host(source: &Path, places: &Places) -> Result<RunningHost, DemoE
 /// Waits until the timer has planned and the queue and the records are empty.
 async fn drain(host: &RunningHost, services: &HostServices) -> Result<(), DemoError> {
     let begun = Instant::now();
-    let tick = services.state.root().tick(PLANNER);
+    let tick = services.state.root().tick(COMPACT_TICKS);
     loop {
         let planned = services.state.read(&tick).await.map_err(DemoError::of("the state"))?.is_some();
         if planned {

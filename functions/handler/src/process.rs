@@ -50,8 +50,8 @@ async fn run() -> String {
     }
 }
 
-/// A panic ends one invocation, with status 500; this is the line that can be reported.
-fn say_panic(info: &PanicHookInfo<'_>) {
+/// A panic is a defect of Firn: one line on stderr that can be reported. It ends one invocation, with status 500.
+pub fn say_panic(info: &PanicHookInfo<'_>) {
     let payload = info.payload();
     let message =
         payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use chrono::SecondsFormat;
 use firn_compact::HostServices;
-use firn_state::{Document, Listed, StateError};
+use firn_state::{COMPACT_TICKS, Document, Listed, StateError};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
@@ -13,8 +13,6 @@ use crate::answer::Answer;
 const SHOWN: usize = 500;
 /// Records read at the same time.
 const READS: usize = 16;
-/// The function whose ticks are shown.
-const TICKS_OF: &str = "compact";
 
 /// Answers with what is known.
 pub async fn run(services: &HostServices) -> Answer {
@@ -32,7 +30,7 @@ pub(crate) fn unavailable(reason: &str) -> Answer {
 async fn collect(services: &HostServices) -> Result<Value, String> {
     let said = |error: StateError| error.to_string();
     let state = &services.state;
-    let tick = state.read(&state.root().tick(TICKS_OF)).await.map_err(said)?;
+    let tick = state.read(&state.root().tick(COMPACT_TICKS)).await.map_err(said)?;
     let inflight = state.list_inflight(None).await.map_err(said)?;
     let parked = state.list_parked().await.map_err(said)?;
     let length = services.queue.length().await.map_err(|error| error.to_string())?;

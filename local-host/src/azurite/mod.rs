@@ -7,7 +7,6 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -52,24 +51,8 @@ pub struct Azurite {
 impl Azurite {
     /// Starts an Azurite of one's own. Installs it through npm into `target/tools` on first use.
     ///
-    /// # Panics
-    /// When it cannot be installed or does not answer: a test without its tools must fail.
-    #[must_use]
-    #[allow(clippy::panic, reason = "a test without its tools must fail with the installer's message")]
-    pub fn start() -> Azurite {
-        Self::try_start().unwrap_or_else(|reason| panic!("Azurite: {reason}"))
-    }
-
-    /// One Azurite for all tests of a binary; it ends with the process. Tests keep apart by container names of their own.
-    ///
-    /// # Panics
-    /// As [`Azurite::start`].
-    pub fn shared() -> &'static Azurite {
-        static SHARED: OnceLock<Azurite> = OnceLock::new();
-        SHARED.get_or_init(Self::start)
-    }
-
-    /// As [`Azurite::start`], with the reason instead of a panic.
+    /// # Errors
+    /// A sentence: it cannot be installed, or does not answer.
     pub fn try_start() -> Result<Azurite, String> {
         let installation = install().map_err(|error| error.to_string())?;
         // Another process may take a port between our look and Azurite's start: then it ends at once and we try others.
@@ -210,8 +193,8 @@ mod tests {
 
     #[test]
     fn starts_on_ports_of_its_own_and_ends_when_dropped() {
-        let first = Azurite::start();
-        let second = Azurite::start();
+        let first = Azurite::try_start().unwrap();
+        let second = Azurite::try_start().unwrap();
         assert_ne!(first.blob_port(), second.blob_port());
         assert!(first.connection_string().contains(&first.blob_endpoint()));
         let (port, data) = (first.blob_port(), first.data.clone());

@@ -8,7 +8,7 @@ use super::schedule::TimerSchedule;
 /// The content of a timer's status blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimerStatus {
-    /// Start of the last run; [`never`] before the first.
+    /// Start of the last run; [`never()`] before the first.
     pub last: DateTime<Utc>,
     /// The time that comes next, and while it is being served this time.
     pub next: DateTime<Utc>,

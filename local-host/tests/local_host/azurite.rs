@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use firn_local_host::Azurite;
 use firn_local_host::{AzureHostStorage, HostStorage, SystemClock, Timing};
 use firn_storage::{Queue, SendOptions};
+use firn_test_support::Azurite;
 use serde_json::{Value, json};
 use std::time::Duration;
 

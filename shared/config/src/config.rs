@@ -90,6 +90,17 @@ impl Config {
         self.datasets.iter().find(|dataset| dataset.name == name)
     }
 
+    /// The dataset that somebody asked for.
+    ///
+    /// # Errors
+    /// A sentence with the datasets that there are.
+    pub fn named_dataset(&self, name: &str) -> Result<&Dataset, String> {
+        self.dataset(name).ok_or_else(|| {
+            let known: Vec<&str> = self.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
+            format!("no dataset \"{name}\" in {}; it has {}", self.file, known.join(", "))
+        })
+    }
+
     /// A problem that only shows later (a column that the table lacks), with the line of its key. `key` is a dotted
     /// path such as `catalog.uri` or [`Dataset::key`].
     pub fn problem(&self, key: &str, message: impl Into<String>) -> ConfigError {

@@ -2,6 +2,18 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
+/// A count of hours in the configuration, as a distance in time; what is beyond the calendar is the longest there is.
+pub fn hours(count: u64) -> TimeDelta {
+    i64::try_from(count).ok().and_then(TimeDelta::try_hours).unwrap_or(TimeDelta::MAX)
+}
+
+/// The same for minutes.
+pub fn minutes(count: u64) -> TimeDelta {
+    i64::try_from(count).ok().and_then(TimeDelta::try_minutes).unwrap_or(TimeDelta::MAX)
+}
+
 /// Reads a sum of whole days, hours, minutes and seconds (`2d`, `1h30m`, `45s`), units in that order, each at most
 /// once. None for anything else, a bare number too: its unit would be a guess.
 pub fn parse_duration(text: &str) -> Option<Duration> {
@@ -29,6 +41,12 @@ mod tests {
         {
             assert_eq!(parse_duration(text), Some(Duration::from_secs(seconds)), "{text}");
         }
+    }
+
+    #[test]
+    fn counts_are_times_and_huge_ones_the_longest() {
+        assert_eq!((hours(6), minutes(90)), (TimeDelta::hours(6), TimeDelta::minutes(90)));
+        assert_eq!((hours(u64::MAX), minutes(1 << 62)), (TimeDelta::MAX, TimeDelta::MAX));
     }
 
     #[test]

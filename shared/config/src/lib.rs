@@ -29,7 +29,7 @@ pub use catalog::{Catalog, Database, RestAuth, RestCatalog, SqlCatalog};
 pub use compaction::{Compaction, CompactionSettings, DedupOperation, Verify};
 pub use config::Config;
 pub use dataset::{Dataset, TableName};
-pub use duration::parse_duration;
+pub use duration::{hours, minutes, parse_duration};
 pub use environment::{Environment, ProcessEnvironment};
 pub use error::{ConfigError, ConfigErrors};
 pub use maintenance::Maintenance;

@@ -272,13 +272,18 @@ impl PartitionKey {
 
     /// JSON object from partition field name to single-value form, null as null; `{}` when unpartitioned.
     pub fn to_json(&self) -> Value {
+        Value::Object(self.json_fields())
+    }
+
+    /// The fields of [`PartitionKey::to_json`], as messages and records have them.
+    pub fn json_fields(&self) -> Map<String, Value> {
         let mut map = Map::new();
         if !self.unpartitioned {
             for PartitionValue { name, value } in &self.values {
                 map.insert(name.clone(), value.as_ref().map_or(Value::Null, Scalar::to_json));
             }
         }
-        Value::Object(map)
+        map
     }
 
     /// SHA-256 (hex) of table UUID, spec id and canonical tuple: the name of the partition in state blobs.

@@ -119,10 +119,7 @@ fn filter(table: &LoadedTable, dataset: &Dataset, request: &ManualRequest) -> Re
 /// The dataset asked for, or all of them.
 pub(crate) fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Dataset>, PassError> {
     let Some(name) = name else { return Ok(config.datasets.iter().collect()) };
-    config.dataset(name).map(|dataset| vec![dataset]).ok_or_else(|| {
-        let known: Vec<&str> = config.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
-        PassError::Usage(format!("no dataset \"{name}\" in {}; it has {}", config.file, known.join(", ")))
-    })
+    config.named_dataset(name).map(|dataset| vec![dataset]).map_err(PassError::Usage)
 }
 
 /// Cuts partitions so that each batch has at most [`FACTS_AT_ONCE`] files, or one partition.

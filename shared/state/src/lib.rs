@@ -34,4 +34,4 @@ pub use passes::PassRecord;
 pub use send::{LeftoverDecision, SendDecision, SendReason, Situation, SkipReason, decide_leftover, decide_send};
 pub use start::{DeliveredPartition, HeldDecision, StartDecision, SupersededReason, decide_held, decide_start};
 pub use store::{Listed, Read, StateStore, Version};
-pub use ticks::{DatasetCursor, TickRecord};
+pub use ticks::{COMPACT_TICKS, DatasetCursor, TickRecord};

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::time;
 
+/// The ticks that plan compaction, for [`crate::StateRoot::tick`].
+pub const COMPACT_TICKS: &str = "compact";
+
 /// The last tick. Written after its last message was sent, so a tick that died is done again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

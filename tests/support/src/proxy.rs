@@ -68,18 +68,13 @@ pub type Troubles = Box<dyn Fn(u64, &str, &str) -> Option<Trouble> + Send>;
 #[derive(Default)]
 struct State {
     requests: Vec<Request>,
-    fault: Option<Fault>,
-    delay: Duration,
     troubles: Option<Troubles>,
     count: u64,
 }
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State")
-            .field("requests", &self.requests.len())
-            .field("fault", &self.fault)
-            .finish_non_exhaustive()
+        f.debug_struct("State").field("requests", &self.requests.len()).finish_non_exhaustive()
     }
 }
 
@@ -132,9 +127,14 @@ impl Proxy {
         std::mem::take(&mut self.shared.state().requests)
     }
 
-    /// Answers requests so from now on; None passes everything on again.
+    /// Answers requests so from now on, in place of any other trouble; None passes everything on again.
     pub fn fail(&self, fault: Option<Fault>) {
-        self.shared.state().fault = fault;
+        self.trouble(fault.map(|fault| -> Troubles {
+            let Fault { method: only, path_ends, status, code } = fault;
+            Box::new(move |_, method, path| {
+                (method == only && path.ends_with(path_ends)).then_some(Trouble::Refusal(status, code))
+            })
+        }));
     }
 
     /// Troubles requests from now on; None ends it.
@@ -142,9 +142,9 @@ impl Proxy {
         self.shared.state().troubles = troubles;
     }
 
-    /// Holds every request for so long before it is passed on.
+    /// Holds every request for so long before it is passed on, in place of any other trouble.
     pub fn delay(&self, delay: Duration) {
-        self.shared.state().delay = delay;
+        self.trouble(Some(Box::new(move |_, _, _| Some(Trouble::Delay(delay)))));
     }
 }
 
@@ -171,33 +171,28 @@ impl Shared {
         let begun = Instant::now();
         let mut body = vec![0; head.length];
         reader.read_exact(&mut body)?;
-        let (fault, delay, trouble) = {
+        let trouble = {
             let mut state = self.state();
             let number = state.count;
             state.count += 1;
-            let strikes = |fault: &Fault| fault.method == head.method && head.path.ends_with(fault.path_ends);
-            let trouble = state.troubles.as_ref().and_then(|choose| choose(number, &head.method, &head.path));
-            (state.fault.filter(strikes), state.delay, trouble)
+            state.troubles.as_ref().and_then(|choose| choose(number, &head.method, &head.path))
         };
-        thread::sleep(delay);
-        let answer = match (fault, trouble) {
-            (Some(Fault { status, code, .. }), _) | (None, Some(Trouble::Refusal(status, code))) => {
-                refusal(status, code)
-            }
-            (None, Some(Trouble::LostAnswer)) => {
+        let answer = match trouble {
+            Some(Trouble::Refusal(status, code)) => refusal(status, code),
+            Some(Trouble::LostAnswer) => {
                 self.pass_on(&head, &body)?;
                 return client.shutdown(Shutdown::Both);
             }
-            (None, Some(Trouble::Replay)) => {
+            Some(Trouble::Replay) => {
                 let first = self.pass_on(&head, &body)?;
                 self.pass_on(&head, &body)?;
                 first
             }
-            (None, Some(Trouble::Delay(delay))) => {
+            Some(Trouble::Delay(delay)) => {
                 thread::sleep(delay);
                 self.pass_on(&head, &body)?
             }
-            (None, None) => self.pass_on(&head, &body)?,
+            None => self.pass_on(&head, &body)?,
         };
         // The record is complete before the client knows the answer.
         self.state().requests.push(Request {

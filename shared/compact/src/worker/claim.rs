@@ -171,11 +171,6 @@ fn not_read(error: StateError) -> Claim {
     }
 }
 
-/// When a record rests for so many hours.
-pub(crate) fn hours(hours: u64) -> chrono::TimeDelta {
-    i64::try_from(hours).ok().and_then(chrono::TimeDelta::try_hours).unwrap_or(chrono::TimeDelta::MAX)
-}
-
 /// Seconds from `now` until `then`; None when it has passed.
 pub(crate) fn time_left(then: DateTime<Utc>, now: DateTime<Utc>) -> Option<Duration> {
     (then - now).to_std().ok().filter(|left| !left.is_zero())

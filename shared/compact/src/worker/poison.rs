@@ -1,16 +1,20 @@
 //! A message that the host gave up after its last delivery (design section 4, "Poison"). Only its text arrives here.
 
+use std::fmt::Display;
 use std::time::Duration;
 
+use chrono::TimeDelta;
+use firn_config::hours;
 use firn_model::{Message, MessageKind, parse_message};
-use firn_state::{NOT_A_MESSAGE, ParkedRecord, PoisonDecision, decide_poison};
+use firn_state::{Address, InflightRecord, NOT_A_MESSAGE, ParkedRecord, PoisonDecision, Version, decide_poison};
 use firn_storage::{LeaseError, LeaseKeeper};
+use firn_telemetry::Parked;
+use uuid::Uuid;
 
 use super::answer::{Delivered, WorkAnswer, WorkOutcome};
-use super::claim::hours;
 use super::defer::fail;
 use super::park::{event, park_body};
-use super::start::{Unnamed, name_partition, unknown_dataset};
+use super::start::{Unnamed, name_partition};
 use crate::host::HostServices;
 
 /// Long enough for one write.
@@ -33,12 +37,9 @@ pub async fn poison(services: &HostServices, body: &[u8], invocation_id: &str) -
 /// # Errors
 /// The reason for an entry that concerns the message alone.
 async fn partition(services: &HostServices, delivered: &Delivered, message: &Message) -> Result<WorkAnswer, String> {
-    let gave_up = |detail: String| format!("the host gave the message up: {detail}");
-    let Some(dataset) = services.config.dataset(&message.dataset) else {
-        return Err(unknown_dataset(services, &message.dataset));
-    };
+    let dataset = services.config.named_dataset(&message.dataset)?;
     let generation = match message.kind() {
-        MessageKind::ByHandDataset => return Err(gave_up("planning the dataset ended without an outcome".into())),
+        MessageKind::ByHandDataset => return Err(gave_up("planning the dataset ended without an outcome")),
         MessageKind::ByHandPartition => None,
         MessageKind::Worker { generation } => Some(generation),
     };
@@ -59,39 +60,61 @@ async fn partition(services: &HostServices, delivered: &Delivered, message: &Mes
             LeaseKeeper::hold(services.state.lease().clone(), address.blob().clone(), lease.clone(), LEASE).ok()
         }
     };
-    let now = services.clock.now();
-    let decided = match services.state.read(&address).await {
-        Ok(read) => {
-            let record = read.as_ref().map(|read| &read.value);
-            let cooldown = hours(dataset.compaction.cooldown_hours);
-            match (decide_poison(record, generation, leased, cooldown, now), read.map(|read| read.version)) {
-                (PoisonDecision::Park { record, .. }, Some(version)) => {
-                    let entry = ParkedRecord::of_partition(&record, &delivered.body, now);
-                    let parked = services.state.root().parked(&named.fingerprint);
-                    let written = services.state.write(&parked, &entry).await;
-                    let written = match written {
-                        Ok(_) => services.state.replace(&address, &record, &version, lease.as_ref()).await,
-                        Err(error) => Err(error),
-                    };
-                    match written {
-                        Ok(_) => {
-                            let mut event = event(&named.fingerprint, &entry, delivered);
-                            event.pass = Some(record.pass.clone());
-                            services.emitter.emit(&event.counted());
-                            Ok(WorkAnswer::new(WorkOutcome::Parked, entry.reason))
-                        }
-                        Err(error) => Ok(fail(services, delivered, Some(message), error.to_string())),
-                    }
+    let situation = Situation { generation, leased, cooldown: hours(dataset.compaction.cooldown_hours) };
+    let answer = match decide(services, &address, &situation).await {
+        Err(reason) => Err(reason),
+        Ok((record, version)) => {
+            let entry = ParkedRecord::of_partition(&record, &delivered.body, services.clock.now());
+            let parked = services.state.root().parked(&named.fingerprint);
+            let written = match services.state.write(&parked, &entry).await {
+                Ok(_) => services.state.replace(&address, &record, &version, lease.as_ref()).await,
+                Err(error) => Err(error),
+            };
+            Ok(match written {
+                Err(error) => fail(services, delivered, Some(message), error.to_string()),
+                Ok(_) => {
+                    let event = event(&named.fingerprint, &entry, delivered);
+                    services.emitter.emit(&Parked { pass: Some(record.pass.clone()), ..event }.counted());
+                    WorkAnswer::new(WorkOutcome::Parked, entry.reason)
                 }
-                (PoisonDecision::Park { reason, .. } | PoisonDecision::Note { reason }, _) => Err(reason),
-            }
+            })
         }
-        Err(error) => Err(gave_up(error.to_string())),
     };
     if let Some(keeper) = keeper
         && let Err(error) = keeper.release().await
     {
         tracing::debug!(%error, "the lease ends by itself");
     }
-    decided
+    answer
+}
+
+/// What decides beside the record.
+struct Situation {
+    /// `gen` of the message, None by hand.
+    generation: Option<Uuid>,
+    /// Whether a worker has the partition.
+    leased: bool,
+    cooldown: TimeDelta,
+}
+
+fn gave_up(detail: impl Display) -> String {
+    format!("the host gave the message up: {detail}")
+}
+
+/// The record as it is to be parked, and the version that it rests on.
+///
+/// # Errors
+/// The reason for an entry that concerns the message alone.
+async fn decide(
+    services: &HostServices,
+    address: &Address<InflightRecord>,
+    situation: &Situation,
+) -> Result<(Box<InflightRecord>, Version), String> {
+    let read = services.state.read(address).await.map_err(gave_up)?;
+    let Situation { generation, leased, cooldown } = *situation;
+    let record = read.as_ref().map(|read| &read.value);
+    match (decide_poison(record, generation, leased, cooldown, services.clock.now()), read.map(|read| read.version)) {
+        (PoisonDecision::Park { record, .. }, Some(version)) => Ok((record, version)),
+        (PoisonDecision::Park { reason, .. } | PoisonDecision::Note { reason }, _) => Err(reason),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use firn_config::Dataset;
+use firn_config::{Dataset, hours};
 use firn_model::{Message, MessageKind, Outcome, Rule};
 use firn_telemetry::{PartitionResult, PartitionRun, PartitionStart};
 
@@ -121,7 +121,7 @@ impl PartitionWork<'_> {
             services: self.services,
             delivered: self.delivered,
             fingerprint: &self.named.fingerprint,
-            cooldown: super::claim::hours(self.dataset.compaction.cooldown_hours),
+            cooldown: hours(self.dataset.compaction.cooldown_hours),
             held,
             reason: report.reason.clone(),
         };

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use firn_config::Dataset;
+use firn_config::{Dataset, hours};
 use firn_model::{Message, MessageKind, PartitionKey, parse_message};
 use firn_state::{DeliveredPartition, Selection};
 use firn_table::{NextStep, TableIdent};
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::answer::{Delivered, WorkAnswer, WorkOutcome};
-use super::claim::{Claiming, hours};
+use super::claim::Claiming;
 use super::defer::{self, defer};
 use super::park::park_body;
 use super::run::PartitionWork;
@@ -28,20 +27,15 @@ pub async fn work(services: &HostServices, delivered: Delivered) -> WorkAnswer {
         }
         Err(bad) => return park_body(services, &delivered, None, bad.to_string()).await,
     };
-    let Some(dataset) = services.config.dataset(&message.dataset) else {
-        let reason = unknown_dataset(services, &message.dataset);
-        return park_body(services, &delivered, Some(&message), reason).await;
+    let dataset = match services.config.named_dataset(&message.dataset) {
+        Ok(dataset) => dataset,
+        Err(reason) => return park_body(services, &delivered, Some(&message), reason).await,
     };
     match (message.kind(), &message.partition) {
         (MessageKind::ByHandDataset, _) | (_, None) => fan_out(services, &delivered, &message).await,
         (_, Some(_)) if message.dry_run => fan_out(services, &delivered, &message).await,
         (kind, Some(_)) => partition(services, &delivered, &message, dataset, kind, deadline).await,
     }
-}
-
-pub(crate) fn unknown_dataset(services: &HostServices, name: &str) -> String {
-    let known: Vec<&str> = services.config.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
-    format!("no dataset \"{name}\" in {}; it has {}", services.config.file, known.join(", "))
 }
 
 /// A whole dataset, or a dry run: planned, not merged here.
@@ -108,13 +102,9 @@ async fn partition(
         }
         Err(Unnamed::Wrong(reason)) => return park_body(services, delivered, Some(message), reason).await,
     };
-    let partition = match named.key.to_json() {
-        Value::Object(fields) => fields,
-        _ => serde_json::Map::new(),
-    };
     let selection = Selection {
         dataset: dataset.name.clone(),
-        partition,
+        partition: named.key.json_fields(),
         spec_id: named.key.spec_id,
         rule: message.rule_or_manual(),
         pass: message.pass.clone().unwrap_or_else(|| Uuid::new_v4().to_string()),

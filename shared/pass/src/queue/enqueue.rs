@@ -6,8 +6,8 @@ use firn_state::PassRecord;
 use uuid::Uuid;
 
 use super::fan_out::{DatasetProgress, FanOutPass};
-use super::queue_error;
 use super::summary::EnqueueSummary;
+use super::{open_passes, queue_error};
 use crate::events::PassEvents;
 use crate::load::chosen;
 use crate::report::{FailedDataset, PassError, Report};
@@ -63,10 +63,7 @@ pub(crate) async fn enqueue_by(
         }
     }
     if summary.counts.sent > 0 {
-        record.sent_at = Some(host.clock.now());
-        if let Err(error) = host.state.write(&host.state.root().pass(pass), &record).await {
-            tracing::warn!(%error, "the pass has no document; its messages are sent");
-        }
+        open_passes::record(host, record).await;
     }
     events.sent(&host.config, false, &summary);
     Ok(summary)

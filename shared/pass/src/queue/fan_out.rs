@@ -10,7 +10,6 @@ use firn_plan::PartitionDecision;
 use firn_state::{Selection, Situation};
 use firn_table::PartitionStats;
 use futures::future::join_all;
-use serde_json::Value;
 
 use super::dispatch::{Dispatched, Dispatcher, Place};
 use super::records::{AT_ONCE, Records};
@@ -150,17 +149,13 @@ impl DatasetRun<'_> {
         let dataset = &self.loaded.dataset.name;
         let fingerprint = key.fingerprint(uuid);
         let root = self.pass.host.state.root();
-        let partition = match key.to_json() {
-            Value::Object(partition) => partition,
-            _ => Default::default(),
-        };
         Chosen {
             key: key.clone(),
             place: Place { record: root.inflight(dataset, &fingerprint), parked: root.parked(&fingerprint) },
             fingerprint,
             selection: Selection {
                 dataset: dataset.clone(),
-                partition,
+                partition: key.json_fields(),
                 spec_id: key.spec_id,
                 rule,
                 pass: self.pass.pass.to_owned(),

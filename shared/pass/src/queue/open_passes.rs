@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use firn_compact::HostServices;
+use firn_config::hours;
 use firn_state::{PassRecord, Read, StateError};
 use firn_telemetry::PassOverDeadline;
 
@@ -29,6 +30,14 @@ pub(crate) fn pass_state(record: &PassRecord, partitions: u64, now: DateTime<Utc
     }
 }
 
+/// Writes the document of a pass whose messages are sent. It is for people and the counter only.
+pub(crate) async fn record(host: &HostServices, pass: PassRecord) {
+    let sent = PassRecord { sent_at: Some(host.clock.now()), ..pass };
+    if let Err(error) = host.state.write(&host.state.root().pass(&sent.pass), &sent).await {
+        tracing::warn!(%error, "the pass has no document; its messages are sent");
+    }
+}
+
 /// Follows the passes that were open before and those that `on_queue` names, and gives those that are open now. A pass whose
 /// document cannot be read is left out: it is for people and the counter only.
 pub(crate) async fn follow(
@@ -38,9 +47,7 @@ pub(crate) async fn follow(
     now: DateTime<Utc>,
     invocation: &str,
 ) -> BTreeSet<String> {
-    let deadline =
-        TimeDelta::try_hours(i64::try_from(host.config.compaction.runtime_deadline_hours).unwrap_or(i64::MAX))
-            .unwrap_or(TimeDelta::MAX);
+    let deadline = hours(host.config.compaction.runtime_deadline_hours);
     let passes: BTreeSet<&String> = before.iter().chain(on_queue.keys()).collect();
     let mut open = BTreeSet::new();
     for pass in passes {

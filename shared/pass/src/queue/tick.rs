@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use firn_compact::HostServices;
-use firn_config::Dataset;
+use firn_config::{Dataset, hours, minutes};
 use firn_model::Rule;
 use firn_plan::tick_rules;
-use firn_state::{DatasetCursor, PassRecord, Read, TickRecord};
+use firn_state::{COMPACT_TICKS, DatasetCursor, PassRecord, Read, TickRecord};
 use uuid::Uuid;
 
 use super::fan_out::{DatasetProgress, FanOutPass};
@@ -18,8 +18,6 @@ use crate::events::PassEvents;
 use crate::report::{NoReport, PassError};
 use crate::request::ManualRequest;
 
-/// The function whose ticks are recorded.
-const FUNCTION: &str = "compact";
 /// Scheduled times that are dropped are named one by one up to here.
 const NAMED: usize = 100;
 
@@ -32,13 +30,14 @@ const NAMED: usize = 100;
 /// cannot be planned is logged, counted and passed over instead.
 pub async fn tick(host: &HostServices, invocation: &str) -> Result<TickSummary, PassError> {
     let now = host.clock.now();
-    let address = host.state.root().tick(FUNCTION);
+    let address = host.state.root().tick(COMPACT_TICKS);
     let read = host.state.read(&address).await.map_err(state_error)?;
     let (before, version) = match read {
         Some(Read { value, version }) => (value, Some(version)),
         None => (TickRecord::default(), None),
     };
-    if !tick_is_due(before.last_tick, now, interval(host)) {
+    let interval = minutes(host.config.compaction.backlog_check_interval_minutes);
+    if !tick_is_due(before.last_tick, now, interval) {
         return Ok(TickSummary::not_due());
     }
     let due = DatasetsDue::new(host, &before, now);
@@ -75,11 +74,6 @@ pub async fn tick(host: &HostServices, invocation: &str) -> Result<TickSummary, 
     Ok(TickSummary { due: true, rule: due.strongest(), scheduled: due.scheduled(), enqueued: done.summary })
 }
 
-fn interval(host: &HostServices) -> TimeDelta {
-    let minutes = host.config.compaction.backlog_check_interval_minutes;
-    i64::try_from(minutes).ok().and_then(TimeDelta::try_minutes).unwrap_or(TimeDelta::MAX)
-}
-
 /// What the schedule asks for, dataset by dataset: one that could not be planned, or has partitions waiting, makes a scheduled time
 /// up at a later tick, when the others are done with it.
 struct DatasetsDue(BTreeMap<String, ScheduleDue>);
@@ -87,8 +81,7 @@ struct DatasetsDue(BTreeMap<String, ScheduleDue>);
 impl DatasetsDue {
     fn new(host: &HostServices, before: &TickRecord, now: DateTime<Utc>) -> Self {
         let compaction = &host.config.compaction;
-        let hours = i64::try_from(compaction.schedule_catch_up_hours).ok().and_then(TimeDelta::try_hours);
-        let catch_up = hours.unwrap_or(TimeDelta::MAX);
+        let catch_up = hours(compaction.schedule_catch_up_hours);
         let of = |dataset: &Dataset| {
             let cursor = before.cursors.get(&dataset.name).and_then(|cursor| cursor.schedule_done_until);
             let due = schedule_due(&compaction.schedule, cursor.or(before.schedule_done_until), now, catch_up);
@@ -171,11 +164,7 @@ impl Tick<'_> {
             }
         }
         if done.summary.counts.sent > 0 {
-            let sent = PassRecord { sent_at: Some(self.host.clock.now()), ..record };
-            let address = self.host.state.root().pass(&self.events.pass);
-            if let Err(error) = self.host.state.write(&address, &sent).await {
-                tracing::warn!(%error, "the pass has no document; its messages are sent");
-            }
+            open_passes::record(self.host, record).await;
             done.on_queue.insert(self.events.pass.clone(), done.summary.counts.sent);
         }
         Some(done)
