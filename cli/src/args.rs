@@ -113,8 +113,8 @@ pub(crate) struct InvokeArgs {
     /// What it is called with: the message of a queue function, the body of an HTTP function
     #[arg(long, value_name = "JSON", value_parser = json_text)]
     pub(crate) data: Option<String>,
-    /// Address of the host, where it is not the one that `firn local` started last
-    #[arg(long, value_name = "URL")]
+    /// Address of the host, where `firn local` does not run or runs more than once
+    #[arg(long, value_name = "URL", value_parser = host_url)]
     pub(crate) url: Option<String>,
     /// Its master key
     #[arg(long, value_name = "KEY", requires = "url")]
@@ -190,6 +190,15 @@ impl CompactArgs {
             || self.orphan_dry_run
             || self.full
             || self.enqueue
+    }
+}
+
+/// An address with scheme and host; anything else would only fail as a host that does not answer.
+fn host_url(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    match host {
+        Some(host) if !host.is_empty() && !host.starts_with('/') => Ok(text.to_owned()),
+        _ => Err("this is no address; write for example http://127.0.0.1:7071".into()),
     }
 }
 

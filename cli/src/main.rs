@@ -37,7 +37,18 @@ fn main() -> ExitCode {
     // One TLS provider for the whole process; only fails when it is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
-    guarded(|| run(cli)).into()
+    told(guarded(|| run(cli))).into()
+}
+
+/// Success means that the answer was told, too.
+fn told(exit: Exit) -> Exit {
+    match output::stdout::failure() {
+        Some(reason) => {
+            complain(format!("standard output: {reason}; the work itself is done, but its answer is not complete"));
+            if exit == Exit::Done { Exit::Failed } else { exit }
+        }
+        None => exit,
+    }
 }
 
 /// A panic ends the program with exit code 1; the hook has said what happened.

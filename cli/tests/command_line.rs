@@ -56,6 +56,10 @@ fn wrong_usage_is_exit_code_2() {
         "\"2026-11-02:2026-11-01\" runs backwards",
     );
     refused(&["compact", "--config", "f", "--partition", "day"], "\"day\" is not a partition");
+    refused(
+        &["invoke", "plan", "--url", "localhost:7071"],
+        "this is no address; write for example http://127.0.0.1:7071",
+    );
     refused(&["verify", "--config", "/nowhere/firn.yaml"], "error: /nowhere/firn.yaml: cannot be read");
 }
 

@@ -1,6 +1,7 @@
 //! The other side: how another process of this machine finds a running host and runs its functions.
 
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use serde_json::{Value, json};
 use crate::host::RunningHost;
 use crate::http::keys::write_private;
 
-/// Name of the file that says where a host runs.
-const FILE: &str = "running.json";
+/// Names of the files that say where hosts run: one for each port.
+const PREFIX: &str = "running-";
+const SUFFIX: &str = ".json";
 /// How long a connection may take: the host is on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
 
@@ -29,7 +31,8 @@ impl std::fmt::Debug for HostAddress {
     }
 }
 
-/// The file that says where a host runs. Dropping it removes the file, if it still names this host.
+/// The file that says where a host runs. Dropping it removes the file, if it still names this host: another one may have taken the port
+/// of a host that was killed.
 #[derive(Debug)]
 pub struct Announcement {
     file: PathBuf,
@@ -37,13 +40,13 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// Writes the file into `folder`, readable by its owner only. A later host writes over it.
+    /// Writes the file into `folder`, readable by its owner only.
     ///
     /// # Errors
     /// As the file system says.
     pub fn write(folder: &Path, host: &RunningHost) -> io::Result<Announcement> {
         std::fs::create_dir_all(folder)?;
-        let file = folder.join(FILE);
+        let file = folder.join(format!("{PREFIX}{}{SUFFIX}", port_of(host.url())));
         let text = json!({"url": host.url(), "masterKey": host.master_key()}).to_string();
         write_private(&file, &text)?;
         Ok(Announcement { file, text })
@@ -64,6 +67,9 @@ pub enum ClientError {
     /// No host. Next: start one.
     #[error("no local host runs ({0}): start it with `firn local --config FILE`, or name it with --url")]
     NoHost(String),
+    /// More than one host. Next: name one.
+    #[error("several local hosts run ({0}): name one with --url")]
+    Several(String),
     /// The host has no such function. Next: name one that it has.
     #[error("\"{name}\" is no function of {url}, which has {known}")]
     Unknown {
@@ -98,23 +104,57 @@ pub enum Called {
     Accepted,
 }
 
+/// The hosts that say in `folder` that they run, without those that do not answer any more.
+fn announced(folder: &Path) -> Vec<HostAddress> {
+    let named = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+    };
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let addresses = files.filter(|path| named(path)).filter_map(|path| {
+        let value: Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
+        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        Some(HostAddress { url: text("url")?, master_key: text("masterKey")? })
+    });
+    let mut addresses: Vec<_> = addresses.filter(HostAddress::answers).collect();
+    addresses.sort_by(|a, b| a.url.cmp(&b.url));
+    addresses
+}
+
 /// Where the host of `folder` runs.
 ///
 /// # Errors
-/// [`ClientError::NoHost`].
+/// [`ClientError::NoHost`], or [`ClientError::Several`] when it is not clear which one is meant.
 pub fn running(folder: &Path) -> Result<HostAddress, ClientError> {
-    let file = folder.join(FILE);
-    let text =
-        std::fs::read_to_string(&file).map_err(|_| ClientError::NoHost(format!("{} is not there", file.display())))?;
-    let value: Value = serde_json::from_str(&text).unwrap_or_default();
-    let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    match (text("url"), text("masterKey")) {
-        (Some(url), Some(master_key)) => Ok(HostAddress { url, master_key }),
-        _ => Err(ClientError::NoHost(format!("{} names none", file.display()))),
+    let mut hosts = announced(folder);
+    match (hosts.pop(), hosts.as_slice()) {
+        (None, _) => Err(ClientError::NoHost(format!("{} names none that answers", folder.display()))),
+        (Some(only), []) => Ok(only),
+        (Some(last), others) => {
+            let urls = others.iter().chain([&last]).map(|host| host.url.as_str()).collect::<Vec<_>>().join(", ");
+            Err(ClientError::Several(urls))
+        }
     }
 }
 
+/// The host at `url`, with the key that it announced in `folder` if it did.
+pub fn at(folder: &Path, url: &str) -> HostAddress {
+    let known = announced(folder).into_iter().find(|host| host.url == url.trim_end_matches('/'));
+    known.unwrap_or_else(|| HostAddress { url: url.to_owned(), master_key: String::new() })
+}
+
+/// The digits after the last colon.
+fn port_of(url: &str) -> &str {
+    url.trim_end_matches('/').rsplit(':').next().unwrap_or_default()
+}
+
 impl HostAddress {
+    /// Whether something listens there: a host that was killed leaves its file behind.
+    fn answers(&self) -> bool {
+        let port = port_of(&self.url).parse().unwrap_or(0);
+        TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), CONNECT).is_ok()
+    }
+
     /// Runs a function: an HTTP function by its address (GET, or POST with `data`), any other through the admin endpoint,
     /// with `data` as the message.
     ///

@@ -57,7 +57,7 @@ pub enum StartError {
         source: std::io::Error,
     },
     /// The folder for keys.
-    #[error("state folder {folder}: {source}")]
+    #[error("the host's folder for keys {folder}: {source}; make it writable, or name another with FIRN_LOCAL_DIR")]
     State {
         /// The folder.
         folder: String,

@@ -274,3 +274,16 @@ fn metadata_that_is_gone() {
     assert_eq!(watcher.head(), head);
     scene.compact(&["--full"]).expect_code(0);
 }
+
+#[test]
+fn an_answer_that_cannot_be_told_is_a_failure() {
+    let scene = months();
+    scene.configure(EAGER, SORTED);
+    for flags in [&["--dry-run"][..], &["--dry-run", "--format", "json"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = scene.compact_command(flags).stdout(full).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("error: standard output: No space left on device"), "{stderr}");
+    }
+}

@@ -143,3 +143,37 @@ fn a_table_is_compacted_through_the_queue_and_nothing_is_left_running() {
     let gone = invoke(&scene, &["status"]).expect_code(1);
     assert!(gone.stderr.contains("no local host runs"), "{}", gone.stderr);
 }
+
+#[test]
+fn a_host_that_is_killed_takes_its_handler_along() {
+    let scene = Scene::azurite(Azurite::shared(), "local-killed");
+    scene.configure("verify: reread", "seriesColumns: [origin], timeColumn: time_hour");
+    scene.make("--source weather --limit 100 --appends 2");
+    let mut host = Local::start(&scene);
+    let mut second = Local::start(&scene);
+    let url = |host: &Local| format!("http://127.0.0.1:{}", host.port());
+    let several = invoke(&scene, &["status"]).expect_code(2);
+    assert!(
+        several.stderr.contains("several local hosts run") && several.stderr.contains(&url(&second)),
+        "{}",
+        several.stderr
+    );
+    // The key of a host that announced itself need not be given.
+    invoke(&scene, &["status", "--url", &url(&second)]).expect_code(0);
+    assert_eq!(second.stop().0, Some(0));
+    invoke(&scene, &["status"]).expect_code(0);
+    let begun = Instant::now();
+    while handlers(&scene) == 0 {
+        assert!(begun.elapsed() < LIMIT, "no handler was started");
+        thread::sleep(Duration::from_millis(50));
+    }
+    host.process.kill().unwrap();
+    host.process.wait().unwrap();
+    let begun = Instant::now();
+    while handlers(&scene) > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "its handler still runs");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let gone = invoke(&scene, &["status"]).expect_code(1);
+    assert!(gone.stderr.contains("no local host runs"), "{}", gone.stderr);
+}

@@ -184,6 +184,66 @@ fn a_handler_that_is_killed_loses_nothing() {
     assert_merged(&scene, &expected, 3);
 }
 
+/// A message whose worker dies before every commit: five deliveries, then it is parked with the last step as its reason, and the planner
+/// lets it rest until the inputs change.
+#[test]
+fn a_worker_that_always_dies_is_parked_until_its_inputs_change() {
+    const APPENDS: [&str; 6] = ["--source", "weather", "--limit", "1500", "--appends", "30"];
+    let azurite = Azurite::start();
+    let scene = scene_of(&azurite, "dying");
+    scene.configure(&format!("{EAGER}, backlogCheckIntervalMinutes: 1"), READINGS);
+    scene.lake.make_table(TABLE, &[&APPENDS[..], &["--last", "20"]].concat());
+    let connection = azurite.connection_string();
+    let dying = HostedOptions { settings: &[VISIBLE_AGAIN, ("FIRN_TEST_DIE_AT_STEP", "5")], ..options(&connection) };
+    let begun = Instant::now();
+    let mut hosts = 0;
+    let hosted = loop {
+        // Three ends of the handler stop a host; the platform starts another, and so does this loop.
+        let hosted = Hosted::start(&scene, &dying);
+        hosts += 1;
+        while hosted.events("parked").is_empty() {
+            assert!(begun.elapsed() < LIMIT * 2, "not parked: {}", hosted.tail());
+            if hosted.stopped_within(Duration::from_secs(1)).is_some() {
+                break;
+            }
+        }
+        if !hosted.events("parked").is_empty() {
+            break hosted;
+        }
+    };
+    assert!(hosts > 1, "the handler really died");
+    let status = hosted.drained(LIMIT);
+    let records = status["inflight"]["records"].as_array().unwrap();
+    assert_eq!(
+        (records.len(), &records[0]["outcome"], &records[0]["attempts"]),
+        (1, &json!("parked"), &json!(5)),
+        "{status:#}"
+    );
+    let reason = records[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("ended without an outcome at step 5 committing, group 1"), "{reason}");
+    assert_eq!(status["parked"]["count"], 1, "{status:#}");
+    // The next tick finds the same inputs.
+    let ticked = status["tick"]["lastTick"].clone();
+    while hosted.status()["tick"]["lastTick"] == ticked {
+        assert!(begun.elapsed() < LIMIT * 2, "no tick: {}", hosted.tail());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert_eq!(hosted.drained(LIMIT)["inflight"]["records"][0]["outcome"], "parked");
+    hosted.stop();
+
+    scene.lake.make_table(TABLE, &[&APPENDS[..], &["--first", "20"]].concat());
+    let expected = scene.lake.digest(TABLE, &KEY);
+    let hosted = Hosted::start(&scene, &options(&connection));
+    while hosted.events("partitionFinished").is_empty() {
+        assert!(begun.elapsed() < LIMIT * 2, "not planned again: {}", hosted.tail());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let status = hosted.drained(LIMIT);
+    assert_eq!(status["inflight"]["count"], 0, "{status:#}");
+    hosted.stop();
+    assert_merged(&scene, &expected, 1);
+}
+
 /// Many partitions beside a writer: FIRN_PARTITIONS=300 is what the project asks for before a release.
 #[test]
 fn many_partitions_drain_beside_a_writer() {

@@ -6,6 +6,7 @@ use crate::args::CompactArgs;
 use crate::commands::{Context, complain, enqueue, load_config, until_interrupted};
 use crate::exit::Exit;
 use crate::output::Answer;
+use crate::output::stdout::Stdout;
 
 pub(crate) async fn run(args: CompactArgs, context: &Context) -> Exit {
     let config = match load_config(&args.config, args.dataset.as_deref()) {
@@ -22,7 +23,7 @@ pub(crate) async fn run(args: CompactArgs, context: &Context) -> Exit {
     if args.enqueue && !request.dry_run {
         return enqueue::run(config, request, context).await;
     }
-    let mut answer = Answer::new(context.format, std::io::stdout(), request.dry_run, context.progress.clone());
+    let mut answer = Answer::new(context.format, Stdout, request.dry_run, context.progress.clone());
     let emitter = context.emitter();
     let result = until_interrupted(firn_pass::manual(&config, &request, &emitter, &mut answer)).await;
     match &result {

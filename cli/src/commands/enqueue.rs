@@ -9,9 +9,10 @@ use uuid::Uuid;
 use crate::commands::{Context, complain, until_interrupted};
 use crate::exit::Exit;
 use crate::output::enqueued::EnqueueAnswer;
+use crate::output::stdout::Stdout;
 
 pub(crate) async fn run(config: Config, request: ManualRequest, context: &Context) -> Exit {
-    let mut answer = EnqueueAnswer::new(context.format, std::io::stdout());
+    let mut answer = EnqueueAnswer::new(context.format, Stdout);
     let work = async {
         let host = firn_pass::open_host(Arc::new(config), context.emitter(), None).await?;
         firn_pass::enqueue(&host, &request, &Uuid::new_v4().to_string(), &mut answer).await

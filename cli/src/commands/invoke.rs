@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use firn_local_host::client::running;
+use firn_local_host::client::{at, running};
 use firn_local_host::{Called, ClientError, HostAddress};
 use serde_json::{Value, json};
 
@@ -10,10 +10,14 @@ use crate::args::{Format, InvokeArgs};
 use crate::commands::local::folder;
 use crate::commands::{Context, complain};
 use crate::exit::Exit;
+use crate::output::stdout::Stdout;
 
 pub(crate) async fn run(args: InvokeArgs, context: &Context) -> Exit {
     let address = match &args.url {
-        Some(url) => Ok(HostAddress { url: url.clone(), master_key: args.key.clone().unwrap_or_default() }),
+        Some(url) => Ok(match &args.key {
+            Some(key) => HostAddress { url: url.clone(), master_key: key.clone() },
+            None => at(&folder(), url),
+        }),
         None => running(&folder()),
     };
     let called = match address {
@@ -24,7 +28,7 @@ pub(crate) async fn run(args: InvokeArgs, context: &Context) -> Exit {
     if let Err(error) = &called {
         complain(error);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = Stdout;
     // Nobody reading is no failure.
     let _ = match context.format {
         Format::Text if text.is_empty() => Ok(()),
@@ -45,7 +49,8 @@ fn told(function: &str, called: &Result<Called, ClientError>) -> (Exit, String, 
     };
     match called {
         Err(error) => {
-            let exit = if matches!(error, ClientError::Unknown { .. }) { Exit::Usage } else { Exit::Failed };
+            let usage = matches!(error, ClientError::Unknown { .. } | ClientError::Several(_));
+            let exit = if usage { Exit::Usage } else { Exit::Failed };
             (exit, String::new(), line(false, json!({"error": error.to_string()})))
         }
         Ok(Called::Accepted) => (

@@ -12,6 +12,7 @@ use crate::args::{Format, WithConfig};
 use crate::as_handler::App;
 use crate::commands::{Context, complain, config_path, load_config, refuse, told_to_stop};
 use crate::exit::Exit;
+use crate::output::stdout::Stdout;
 use crate::output::table::{Side, Table};
 
 /// Core Tools' port; a free one where another program has it.
@@ -174,7 +175,7 @@ fn show(host: &RunningHost, format: Format) {
                 let url = address(&function.name);
                 table.row([function.name, function.trigger, url]);
             }
-            let mut out = std::io::stdout().lock();
+            let mut out = Stdout;
             let _ = table.write(&mut out);
             let _ = writeln!(out, "\nhost on {}; Ctrl-C stops it", host.url());
             let _ = out.flush();
@@ -184,7 +185,7 @@ fn show(host: &RunningHost, format: Format) {
 
 /// A line on stdout. Nobody reading is no failure.
 fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
+    let mut out = Stdout;
     let _ = writeln!(out, "{line}");
     let _ = out.flush();
 }

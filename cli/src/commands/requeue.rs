@@ -6,6 +6,7 @@ use crate::args::RequeueArgs;
 use crate::commands::{Context, complain, load_config, until_interrupted};
 use crate::exit::Exit;
 use crate::output::Answer;
+use crate::output::stdout::Stdout;
 
 pub(crate) async fn run(args: RequeueArgs, context: &Context) -> Exit {
     let config = match load_config(&args.over.config, args.over.dataset.as_deref()) {
@@ -13,7 +14,7 @@ pub(crate) async fn run(args: RequeueArgs, context: &Context) -> Exit {
         Err(exit) => return exit,
     };
     let request = RequeueRequest { dataset: args.over.dataset, ids: args.ids };
-    let mut answer = Answer::new(context.format, std::io::stdout(), false, context.progress.clone());
+    let mut answer = Answer::new(context.format, Stdout, false, context.progress.clone());
     let mut report = |entry: &RequeuedEntry| answer.requeued(entry);
     let result = until_interrupted(firn_pass::requeue(&config, &request, &mut report)).await;
     answer.requeue_ended(&result);

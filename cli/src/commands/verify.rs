@@ -6,13 +6,14 @@ use crate::args::OverDatasets;
 use crate::commands::{Context, complain, load_config, until_interrupted};
 use crate::exit::Exit;
 use crate::output::Answer;
+use crate::output::stdout::Stdout;
 
 pub(crate) async fn run(args: OverDatasets, context: &Context) -> Exit {
     let config = match load_config(&args.config, args.dataset.as_deref()) {
         Ok(config) => config,
         Err(exit) => return exit,
     };
-    let mut answer = Answer::new(context.format, std::io::stdout(), false, context.progress.clone());
+    let mut answer = Answer::new(context.format, Stdout, false, context.progress.clone());
     let (mut checks, mut failed) = (0, 0);
     let mut checked = |check: &VerifyCheck| {
         checks += 1;

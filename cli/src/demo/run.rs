@@ -23,6 +23,7 @@ use crate::as_handler::App;
 use crate::commands::local::hung_up;
 use crate::commands::{Context, complain, told_to_stop};
 use crate::exit::Exit;
+use crate::output::stdout::Stdout;
 
 /// The demo's timer fires this often, so that nobody waits five minutes for it.
 const TIMER: &str = "*/5 * * * * *";
@@ -119,7 +120,7 @@ async fn demo() -> Result<Finished, DemoError> {
 
 /// The answer on standard output. Nobody reading is no failure.
 fn say(context: &Context, report: &DemoReport) {
-    let mut out = std::io::stdout().lock();
+    let mut out = Stdout;
     if context.format == Format::Text && !report.tables.is_empty() {
         let _ = out.write_all(report.text().as_bytes());
     }

@@ -3,6 +3,7 @@
 pub(crate) mod enqueued;
 pub(crate) mod json;
 pub(crate) mod progress;
+pub(crate) mod stdout;
 pub(crate) mod table;
 pub(crate) mod text;
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 /// The port that the host chose; the second name is that of older hosts.
 const PORT: [&str; 2] = ["FUNCTIONS_CUSTOMHANDLER_PORT", "FUNCTIONS_HTTPWORKER_PORT"];
 const APP_ROOT: &str = "FUNCTIONS_APP_ROOT_PATH";
+/// Set by the local host only: the end of stdin is the end of the host.
+const END_WITH_STDIN: &str = "FIRN_END_WITH_STDIN";
 /// Variable that names the configuration.
 const CONFIG: &str = "FIRN_CONFIG";
 const DEFAULT_CONFIG: &str = "firn.yaml";
@@ -36,6 +38,8 @@ pub struct HandlerEnvironment {
     pub app_root: PathBuf,
     /// `FIRN_CONFIG` as it stands.
     pub config: String,
+    /// The process ends when its stdin does.
+    pub end_with_stdin: bool,
 }
 
 impl HandlerEnvironment {
@@ -52,6 +56,7 @@ impl HandlerEnvironment {
             port: port.ok_or(EnvironmentError::Port { variable, value })?,
             app_root: get(APP_ROOT).map_or_else(|| PathBuf::from("."), PathBuf::from),
             config: get(CONFIG).unwrap_or_else(|| DEFAULT_CONFIG.into()),
+            end_with_stdin: get(END_WITH_STDIN).is_some(),
         })
     }
 
@@ -91,6 +96,7 @@ mod tests {
         let told = read(&[port, ("FUNCTIONS_APP_ROOT_PATH", "/app"), ("FIRN_CONFIG", "/etc/firn.yaml")]).unwrap();
         assert_eq!(told.config_path(), Ok("/etc/firn.yaml".into()));
         let told = read(&[port, ("FIRN_CONFIG", "https://a.blob.core.windows.net/c/firn.yaml?sig=secret")]).unwrap();
+        assert!(!told.end_with_stdin && read(&[port, ("FIRN_END_WITH_STDIN", "1")]).unwrap().end_with_stdin);
         let refused = told.config_path().unwrap_err();
         assert!(refused.contains("comes with the deployment") && !refused.contains("secret"), "{refused}");
     }

@@ -33,7 +33,10 @@ pub async fn run(services: &HostServices, invocation: &Invocation) -> Answer {
 
 fn line(summary: &Value) -> String {
     if summary["due"] == false {
-        return "no tick yet".into();
+        let next = summary["nextTick"].as_str().unwrap_or_default();
+        return format!(
+            "no tick yet: the next one is due at {next} (backlogCheckIntervalMinutes); to plan a dataset now, send its name to compact"
+        );
     }
     format!(
         "tick: {} datasets, {} partitions, {} messages sent, {} wait",

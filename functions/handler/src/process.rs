@@ -42,12 +42,23 @@ async fn run() -> String {
         Ok(listener) => listener,
         Err(error) => return format!("cannot listen on port {}: {error}", environment.port),
     };
+    if environment.end_with_stdin {
+        std::thread::spawn(end_with_stdin);
+    }
     let app = Arc::new(App::new(environment, Emitter::stdout()));
     tokio::spawn(app.clone().warm_up());
     match serve(listener, app).await {
         Ok(()) => "the server ended by itself; please report it".into(),
         Err(error) => format!("the server ended: {error}"),
     }
+}
+
+/// Ends the process when the other end of stdin is closed: the local host was killed, and nobody would end its handler. Work in hand is
+/// left as a kill leaves it, for the next delivery of its message.
+fn end_with_stdin() {
+    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+    eprintln!("error: the host is gone");
+    std::process::exit(1);
 }
 
 /// A panic is a defect of Firn: one line on stderr that can be reported. It ends one invocation, with status 500.

@@ -15,6 +15,9 @@ use super::exit::Ended;
 use crate::app::{App, expand};
 use crate::log::Log;
 
+/// Tells a handler to end when its stdin does. The real host does not set it: there the machine goes with the host.
+const END_WITH_STDIN: &str = "FIRN_END_WITH_STDIN";
+
 /// How the handler is started, as the app says it.
 #[derive(Debug, Clone)]
 pub(crate) struct HandlerCommand {
@@ -101,7 +104,9 @@ impl HandlerProcess {
             .current_dir(&command.working_directory)
             .envs(&command.settings)
             .envs(told.iter().map(|(name, value)| (*name, value)))
-            .stdin(Stdio::null())
+            // Its end of the pipe closes when this process is gone, however it went.
+            .env(END_WITH_STDIN, "1")
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;

@@ -2,6 +2,8 @@
 
 use crate::secret::Secret;
 use crate::section::{Section, Unknown};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 
 /// The whole section.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,6 +171,11 @@ fn check_connection_string(text: &str) -> Result<(), String> {
     let value = |wanted: &str| connection_parts(text).find(|(key, _)| *key == wanted).map(|(_, value)| value);
     let has = |key: &str| value(key).is_some_and(|value| !value.is_empty());
     let development = value("UseDevelopmentStorage") == Some("true");
+    if value("AccountKey").is_some_and(|key| BASE64_STANDARD.decode(key).is_err()) {
+        return Err("has an AccountKey that is not Base64 (its value is not shown); copy it whole from the storage account's access \
+                    keys"
+            .into());
+    }
     let named = has("AccountName") || has("BlobEndpoint");
     let signed = has("AccountKey") || has("SharedAccessSignature");
     if development || (named && signed) {
@@ -224,7 +231,13 @@ mod tests {
         ] {
             assert_eq!(check_connection_string(good), Ok(()), "{good}");
         }
-        for wrong in ["hunter2", "AccountName=hunter2", "AccountKey=hunter2", "UseDevelopmentStorage=hunter2"] {
+        for wrong in [
+            "hunter2",
+            "AccountName=hunter2",
+            "AccountKey=hunter2",
+            "AccountName=lake;AccountKey=hunter2",
+            "UseDevelopmentStorage=hunter2",
+        ] {
             let problem = check_connection_string(wrong).unwrap_err();
             assert!(!problem.contains("hunter2"), "{problem}");
         }

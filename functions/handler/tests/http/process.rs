@@ -17,7 +17,9 @@ pub(crate) struct Handler {
 
 pub(crate) fn command(app_root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_handler"));
-    for variable in ["FUNCTIONS_CUSTOMHANDLER_PORT", "FUNCTIONS_HTTPWORKER_PORT", "FIRN_CONFIG", "FIRN_LOG"] {
+    let variables =
+        ["FUNCTIONS_CUSTOMHANDLER_PORT", "FUNCTIONS_HTTPWORKER_PORT", "FIRN_CONFIG", "FIRN_LOG", "FIRN_END_WITH_STDIN"];
+    for variable in variables {
         command.env_remove(variable);
     }
     command.env("FUNCTIONS_APP_ROOT_PATH", app_root).current_dir(app_root).stdin(Stdio::null());
@@ -114,4 +116,25 @@ async fn without_a_configuration_it_answers_and_says_what_is_missing() {
     assert_eq!(answer["Outputs"]["response"]["body"]["ok"], false);
     let (_, stderr) = handler.end();
     assert!(stderr.contains("6f6e1d0e") && stderr.contains(&reason), "the host drops the reason of a fault: {stderr}");
+}
+
+#[test]
+fn it_ends_with_a_host_that_was_killed_and_only_where_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |told: bool| {
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let mut command = command(folder.path());
+        if told {
+            command.env("FIRN_END_WITH_STDIN", "1");
+        }
+        let command = command.env("FUNCTIONS_CUSTOMHANDLER_PORT", port.to_string()).stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let (mut told, mut other) = (start(true), start(false));
+    drop((told.stdin.take(), other.stdin.take()));
+    assert_eq!(told.wait().unwrap().code(), Some(1));
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(other.try_wait().unwrap(), None, "stdin means nothing to a handler of the real host");
+    other.kill().unwrap();
+    other.wait().unwrap();
 }

@@ -114,6 +114,9 @@ pub struct TickSummary {
     /// The latest scheduled time that it made up.
     #[serde(serialize_with = "as_text")]
     pub scheduled: Option<DateTime<Utc>>,
+    /// When the next tick is due; None when this one worked.
+    #[serde(serialize_with = "as_text")]
+    pub next_tick: Option<DateTime<Utc>>,
     /// What it sent.
     #[serde(flatten)]
     pub enqueued: EnqueueSummary,
@@ -125,7 +128,7 @@ fn as_text<S: Serializer>(time: &Option<DateTime<Utc>>, serializer: S) -> Result
 
 impl TickSummary {
     /// A tick that came before its time.
-    pub(crate) fn not_due() -> Self {
-        Self { due: false, rule: Rule::Backlog, scheduled: None, enqueued: EnqueueSummary::default() }
+    pub(crate) fn not_due(next_tick: Option<DateTime<Utc>>) -> Self {
+        Self { due: false, rule: Rule::Backlog, scheduled: None, next_tick, enqueued: EnqueueSummary::default() }
     }
 }

@@ -38,7 +38,7 @@ pub async fn tick(host: &HostServices, invocation: &str) -> Result<TickSummary, 
     };
     let interval = minutes(host.config.compaction.backlog_check_interval_minutes);
     if !tick_is_due(before.last_tick, now, interval) {
-        return Ok(TickSummary::not_due());
+        return Ok(TickSummary::not_due(before.last_tick.map(|last| last + interval)));
     }
     let due = DatasetsDue::new(host, &before, now);
     let tick = Tick {
@@ -71,7 +71,13 @@ pub async fn tick(host: &HostServices, invocation: &str) -> Result<TickSummary, 
         Err(error) => return Err(state_error(error)),
     }
     tick.events.sent(&host.config, false, &done.summary);
-    Ok(TickSummary { due: true, rule: due.strongest(), scheduled: due.scheduled(), enqueued: done.summary })
+    Ok(TickSummary {
+        due: true,
+        rule: due.strongest(),
+        scheduled: due.scheduled(),
+        next_tick: None,
+        enqueued: done.summary,
+    })
 }
 
 /// What the schedule asks for, dataset by dataset: one that could not be planned, or has partitions waiting, makes a scheduled time

@@ -64,7 +64,11 @@ impl SqlCatalog {
         if !database.is_file() {
             return Err(TableError::CatalogAbsent {
                 catalog: name.to_owned(),
-                detail: format!("there is no database file `{}`", absolute(database)),
+                detail: format!(
+                    "there is no database file `{}`; sqlite:///x is relative to the working directory, sqlite:////x is \
+                     absolute",
+                    absolute(database)
+                ),
             });
         }
         let options =
