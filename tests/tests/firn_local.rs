@@ -146,7 +146,9 @@ fn a_table_is_compacted_through_the_queue_and_nothing_is_left_running() {
 
 #[test]
 fn a_host_that_is_killed_takes_its_handler_along() {
-    let scene = Scene::azurite(Azurite::shared(), "local-killed");
+    // Queues are named in function.json, so hosts that must not share one have an Azurite of their own.
+    let azurite = Azurite::start();
+    let scene = Scene::azurite(&azurite, "local-killed");
     scene.configure("verify: reread", "seriesColumns: [origin], timeColumn: time_hour");
     scene.make("--source weather --limit 100 --appends 2");
     let mut host = Local::start(&scene);
