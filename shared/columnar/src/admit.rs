@@ -69,6 +69,9 @@ pub struct JobDemand {
     pub encoded_row_bytes: u64,
     /// Bytes that an encoder holds besides its pages: dictionary, hash table, the page in work.
     pub encoder_bytes: u64,
+    /// Bytes of a row that a thread holds of the column in work, on top of what it is read and encoded by: on the fast path a window's
+    /// column is whole before it is encoded.
+    pub gathered_row_bytes: u64,
     /// Bytes handed to an encoder at once.
     pub chunk_bytes: u64,
     /// Rows of keys read at once.
@@ -232,10 +235,12 @@ fn layout(job: &JobDemand, all: &Totals, layout: Layout) -> Admission {
     let keys = key_readers + if job.ordered { all.key_row_bytes * key_rows } else { 0 };
     let threads = layout.threads as u64;
     let opening = all.opening * threads;
-    let gather = threads * 2 * job.chunk_bytes;
+    let gather = threads * (2 * job.chunk_bytes).max(layout.rows * job.gathered_row_bytes);
     let encoded_bytes = layout.rows * job.encoded_row_bytes.max(1) * 3 / 2 + ENCODED_SLACK;
     let encoders = threads * job.encoder_bytes + encoded_bytes;
-    let runs = if job.ordered { window_runs(layout.rows) * RUN_BYTES } else { 0 };
+    // The keys of the next window are merged while this one is moved.
+    let windows = if threads > 1 { 2 } else { 1 };
+    let runs = if job.ordered { windows * window_runs(layout.rows) * RUN_BYTES } else { 0 };
     let proof = layout.rows * (1 + CONSUMED_PER_ROW) * STATE_BYTES;
     let needed_bytes =
         BASE_BYTES + job.upload_bytes + all.footers + readers + keys + opening + gather + encoders + runs + proof;
@@ -267,6 +272,7 @@ mod tests {
             max_row_group_rows: 1 << 20,
             encoded_row_bytes: 32,
             encoder_bytes: 4 * MB,
+            gathered_row_bytes: 20,
             chunk_bytes: 4 * MB,
             key_rows: 8192,
             read_bytes: 1 << 20,

@@ -1,7 +1,7 @@
 //! What an open column takes, estimated from the footer alone (design section 5, "Memory").
 
 use arrow_schema::DataType;
-use parquet::basic::{Compression, Encoding, Type as PhysicalType};
+use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::limits::BatchLimit;
@@ -12,8 +12,8 @@ const PAGE_BYTES: u64 = 1024 * 1024;
 const DICTIONARY_BYTES: u64 = 2 * 1024 * 1024;
 /// A text in a dictionary of unknown lengths, with its offset.
 const DICTIONARY_TEXT_BYTES: u64 = 28;
-/// What a zstd decompressor holds.
-const ZSTD_CONTEXT: u64 = 200 * 1024;
+/// A slice of rows on the fast path, with which of them are there.
+const SLICE_BYTES: u64 = 64 * 1024;
 
 /// What reading one column of one file takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,6 +60,26 @@ pub(crate) fn column_cost(groups: &[RowGroupMetaData], leaves: &[usize], limit: 
     cost
 }
 
+/// The cost of reading this leaf column on the fast path: pages are decoded in slices, so there is no batch.
+pub(crate) fn fast_column_cost(groups: &[RowGroupMetaData], leaf: usize, limit: &BatchLimit) -> ColumnCost {
+    let mut cost = ColumnCost::default();
+    let (mut rows, mut decoded) = (0_u64, 0_u64);
+    for group in groups {
+        let Some(chunk) = group.columns().get(leaf) else { continue };
+        rows += group.num_rows() as u64;
+        cost.compressed += chunk.compressed_size() as u64;
+        cost.uncompressed += chunk.uncompressed_size() as u64;
+        cost.open_bytes = cost.open_bytes.max(open_chunk(chunk, limit) + SLICE_BYTES);
+        // A numbered text has its hash and its number beside its bytes in the pool.
+        let texts = if chunk.column_type() == PhysicalType::BYTE_ARRAY { dictionary_bytes(chunk) } else { 0 };
+        cost.held_bytes = cost.held_bytes.max(held_chunk(chunk, limit) + texts + SLICE_BYTES);
+        decoded = decoded.saturating_add(decoded_value_bytes(chunk).saturating_mul(chunk.num_values() as u64));
+    }
+    cost.bytes_per_row_decoded = decoded.div_ceil(rows.max(1));
+    cost.open_bytes = cost.open_bytes.max(cost.held_bytes);
+    cost
+}
+
 /// All that an open chunk holds but its batch.
 fn open_chunk(chunk: &ColumnChunkMetaData, limit: &BatchLimit) -> u64 {
     let (compressed, uncompressed) = (chunk.compressed_size() as u64, chunk.uncompressed_size() as u64);
@@ -67,20 +87,23 @@ fn open_chunk(chunk: &ColumnChunkMetaData, limit: &BatchLimit) -> u64 {
     let page = uncompressed.min(PAGE_BYTES);
     // A page larger than the read-ahead is held as it came, too.
     let raw = compressed.min(PAGE_BYTES).saturating_sub(ahead);
-    let dictionary = if has_dictionary(chunk) { uncompressed.min(DICTIONARY_BYTES) } else { 0 };
-    let context = if matches!(chunk.compression(), Compression::ZSTD(_)) { ZSTD_CONTEXT } else { 0 };
+    let dictionary = dictionary_bytes(chunk);
     // Decompressing and decoding each hold source and result for a moment; the dictionary comes before the first page.
-    ahead + raw + context + (dictionary + 2 * page).max(3 * dictionary)
+    ahead + raw + (dictionary + 2 * page).max(3 * dictionary)
 }
 
-/// What an open chunk holds between two reads, without its batch: read-ahead, decompressor, the page in work and the dictionary. The
+/// What an open chunk holds between two reads, without its batch: read-ahead, the page in work and the dictionary. The
 /// last two are parts of one chunk; a decoded dictionary of texts has an offset an entry besides.
 fn held_chunk(chunk: &ColumnChunkMetaData, limit: &BatchLimit) -> u64 {
     let (compressed, uncompressed) = (chunk.compressed_size() as u64, chunk.uncompressed_size() as u64);
-    let context = if matches!(chunk.compression(), Compression::ZSTD(_)) { ZSTD_CONTEXT } else { 0 };
-    let dictionary = if has_dictionary(chunk) { uncompressed.min(DICTIONARY_BYTES) } else { 0 };
+    let dictionary = dictionary_bytes(chunk);
     let page = uncompressed.min(PAGE_BYTES);
-    compressed.min(limit.read_ahead as u64) + context + (dictionary + page).min(uncompressed + uncompressed / 2)
+    compressed.min(limit.read_ahead as u64) + (dictionary + page).min(uncompressed + uncompressed / 2)
+}
+
+/// A dictionary, decoded; 0 for a chunk without.
+fn dictionary_bytes(chunk: &ColumnChunkMetaData) -> u64 {
+    if has_dictionary(chunk) { (chunk.uncompressed_size() as u64).min(DICTIONARY_BYTES) } else { 0 }
 }
 
 fn has_dictionary(chunk: &ColumnChunkMetaData) -> bool {

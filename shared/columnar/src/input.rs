@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::cost::{ColumnCost, column_cost, null_bytes};
+use crate::cost::{ColumnCost, column_cost, fast_column_cost, null_bytes};
 use crate::cursor::ColumnCursor;
 use crate::error::ColumnarError;
 use crate::footer::Footer;
@@ -121,6 +121,24 @@ impl InputFile {
         })
     }
 
+    /// The same on the fast path.
+    ///
+    /// # Errors
+    /// As [`column_cost`](Self::column_cost).
+    pub(crate) fn fast_column_cost(
+        &self,
+        target_column: usize,
+        batch: &BatchLimit,
+    ) -> Result<ColumnCost, ColumnarError> {
+        match self.plan(target_column)? {
+            ColumnPlan::Read(plan) => {
+                let leaf = plan.leaves.first().copied().unwrap_or(usize::MAX);
+                Ok(fast_column_cost(self.metadata().row_groups(), leaf, batch))
+            }
+            ColumnPlan::Missing(_) => self.column_cost(target_column, batch),
+        }
+    }
+
     /// Whether the file has the column at all; without, all values are null.
     ///
     /// # Errors
@@ -129,7 +147,11 @@ impl InputFile {
         Ok(matches!(self.plan(target_column)?, ColumnPlan::Read(_)))
     }
 
-    fn plan(&self, target_column: usize) -> Result<&ColumnPlan, ColumnarError> {
+    pub(crate) fn inner(&self) -> Arc<FileInner> {
+        Arc::clone(&self.inner)
+    }
+
+    pub(crate) fn plan(&self, target_column: usize) -> Result<&ColumnPlan, ColumnarError> {
         self.plans.get(target_column).ok_or_else(|| ColumnarError::Usage {
             detail: format!("column {target_column} of a target schema with {} columns", self.plans.len()),
         })

@@ -33,6 +33,7 @@ pub mod cost;
 pub mod cursor;
 pub mod engine;
 pub mod error;
+mod fast;
 mod fields;
 mod footer;
 mod group;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, downcast_dictionary_array};
-use arrow_row::{RowConverter, Rows, SortField};
+use arrow_row::{Row, RowConverter, Rows, SortField};
 use arrow_schema::{DataType, FieldRef, SortOptions, TimeUnit};
 use arrow_select::take::take;
 use firn_model::{OrderColumn, RowOrder};
@@ -162,6 +162,11 @@ impl KeyBatch {
     /// The composite key of a row (with dedup: its dedup key) as bytes whose order is row order, for [`firn_model::KeyRange`].
     pub fn key_bytes(&self, row: usize) -> &[u8] {
         self.key.row(row).data()
+    }
+
+    /// The composite keys of all rows in turn; with dedup equal ones are one dedup key.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Row<'_>> {
+        self.key.iter()
     }
 
     /// Bytes held.

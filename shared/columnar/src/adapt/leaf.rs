@@ -80,6 +80,19 @@ impl LeafCast {
         }
     }
 
+    /// Whether only the label of the type changes, or the width of offsets; texts from bytes are still to be checked.
+    pub(crate) fn keeps_numbers(&self) -> bool {
+        match self {
+            Self::Same => true,
+            Self::Scale(scale, DataType::Timestamp(..)) => scale.is_one(),
+            // They come from texts and bytes only.
+            Self::Arrow(to) => {
+                matches!(to, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn apply(&self, array: &ArrayRef) -> Result<ArrayRef, LeafProblem> {
         match self {
             Self::Same => Ok(Arc::clone(array)),

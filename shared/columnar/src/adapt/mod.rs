@@ -135,6 +135,15 @@ impl Adapt {
         Self { how: How::Keep, path: path.to_owned(), data_type: from.data_type().clone(), required: false }
     }
 
+    /// Whether every value stays the number or the bytes that the file holds; at most the label of the type changes.
+    pub(crate) fn keeps_values(&self) -> bool {
+        match &self.how {
+            How::Keep => true,
+            How::Cast(cast) => cast.keeps_numbers(),
+            _ => false,
+        }
+    }
+
     /// The type that [`Self::apply`] gives.
     pub(crate) fn data_type(&self) -> &DataType {
         &self.data_type

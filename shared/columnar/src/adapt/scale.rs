@@ -25,6 +25,11 @@ impl Scale {
         Self { multiply: (to / from).max(1), divide: (from / to).max(1) }
     }
 
+    /// Whether numbers stay as they are.
+    pub(crate) fn is_one(self) -> bool {
+        self.multiply == 1 && self.divide == 1
+    }
+
     fn apply(self, value: i64) -> Option<i64> {
         if value % self.divide == 0 { (value / self.divide).checked_mul(self.multiply) } else { None }
     }

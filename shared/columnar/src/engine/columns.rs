@@ -12,38 +12,87 @@ use super::gather::{ChunkLimit, ColumnEnds, move_column};
 use super::ledger::{WindowStates, lock};
 use super::source::ColumnSource;
 use crate::error::ColumnarError;
+use crate::fast::Stop;
+use crate::fast::column::{FastColumn, HashSink};
+use crate::fast::page::Scratch;
 use crate::proof::RowHasher;
 use crate::writer::{ColumnEncoder, ColumnEncoders, EncodedColumn};
 
 /// A column of the output and where its rows come from.
 #[derive(Debug)]
 pub(crate) struct Column<'a> {
+    way: Way<'a>,
+    /// Part of the table's schema: hashed for the proof. Hidden columns are not.
+    proved: bool,
+    /// Bytes to be read from all inputs: heavy columns start first.
+    weight: u64,
+    /// The fast path found something that it does not know.
+    unfit: bool,
+}
+
+/// How the rows of a column are moved.
+#[derive(Debug)]
+enum Way<'a> {
+    Fast(Box<FastColumn>, Generic<'a>),
+    Generic(Generic<'a>),
+}
+
+/// The generic way: arrays of arrow.
+#[derive(Debug)]
+struct Generic<'a> {
     /// One source an input.
-    pub(crate) sources: Vec<ColumnSource<'a>>,
+    sources: Vec<ColumnSource<'a>>,
     /// This column's value of the row that the last window carried out.
     carried: Option<ArrayRef>,
     /// That of the window in work, until it is done in every column.
     carried_next: Option<ArrayRef>,
-    /// Part of the table's schema: hashed for the proof. Hidden columns are not.
-    pub(crate) proved: bool,
-    /// Bytes to be read from all inputs: heavy columns start first.
-    pub(crate) weight: u64,
 }
 
 impl<'a> Column<'a> {
-    pub(crate) fn new(sources: Vec<ColumnSource<'a>>, proved: bool, weight: u64) -> Column<'a> {
-        Column { sources, carried: None, carried_next: None, proved, weight }
+    /// `fast` wins where there is one; the sources are for what it does not know.
+    pub(crate) fn new(
+        sources: Vec<ColumnSource<'a>>,
+        fast: Option<FastColumn>,
+        proved: bool,
+        weight: u64,
+    ) -> Column<'a> {
+        let generic = Generic { sources, carried: None, carried_next: None };
+        let way = match fast {
+            Some(fast) => Way::Fast(Box::new(fast), generic),
+            None => Way::Generic(generic),
+        };
+        Column { way, proved, weight, unfit: false }
     }
 
     /// The window is done in every column.
     pub(crate) fn settle(&mut self) {
-        self.carried = self.carried_next.take();
+        match &mut self.way {
+            Way::Fast(fast, _) => fast.settle(),
+            Way::Generic(generic) => generic.carried = generic.carried_next.take(),
+        }
     }
 
     /// The window is given up: its rows will be read once more.
     fn go_back(&mut self, window: &Window) -> Result<(), ColumnarError> {
-        self.carried_next = None;
-        self.sources.iter_mut().zip(&window.ranges).try_for_each(|(source, range)| source.go_back(range.start))
+        if std::mem::take(&mut self.unfit)
+            && let Way::Fast(fast, generic) = &mut self.way
+            && !fast.give_up_numbers()
+        {
+            let carried = fast.carried_array()?;
+            let mut generic =
+                std::mem::replace(generic, Generic { sources: Vec::new(), carried: None, carried_next: None });
+            generic.carried = carried;
+            self.way = Way::Generic(generic);
+        }
+        match &mut self.way {
+            Way::Fast(fast, _) => fast.go_back(window),
+            Way::Generic(generic) => {
+                generic.carried_next = None;
+                let ranges = generic.sources.iter_mut().zip(&window.ranges);
+                ranges.into_iter().try_for_each(|(source, range)| source.go_back(range.start))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -54,6 +103,8 @@ pub(crate) enum WorkDone {
     Encoded(Vec<EncodedColumn>),
     /// The rows are larger than those before: encoded they would take more than was admitted. Nothing was done.
     TooLarge,
+    /// A column takes another way from now on. Nothing was done.
+    Again,
 }
 
 /// How the columns of a window are worked.
@@ -67,6 +118,8 @@ pub(crate) struct WindowWork<'a> {
     /// Encoders of the open output and its rows so far; None when the window has no output rows.
     pub(crate) output: Option<(&'a ColumnEncoders, u64)>,
     pub(crate) threads: usize,
+    /// Memory of the threads, used again from window to window.
+    pub(crate) scratches: &'a Mutex<Vec<Scratch>>,
     /// Bytes that the encoded window may take; a window of one row may take any.
     pub(crate) encoded_limit: u64,
     /// Bytes that it takes by now.
@@ -75,40 +128,56 @@ pub(crate) struct WindowWork<'a> {
     pub(crate) tamper: Option<super::Tamper>,
 }
 
+impl HashSink for WindowStates {
+    fn came_in(&self, input: usize, first_row: u64, hashes: &[u64]) -> Result<(), ColumnarError> {
+        self.hashes_came_in(input, first_row, hashes)
+    }
+
+    fn went_out(&self, from: usize, hashes: &[u64]) -> Result<(), ColumnarError> {
+        self.hashes_went_out(from, hashes)
+    }
+}
+
 impl WindowWork<'_> {
     /// Moves every column.
     pub(crate) fn run(&self, columns: &mut [Column<'_>]) -> Result<WorkDone, ColumnarError> {
-        match self.encode(columns) {
-            Ok(encoded) => Ok(WorkDone::Encoded(encoded)),
-            Err(_) if self.is_too_large() => {
-                columns.iter_mut().try_for_each(|column| column.go_back(self.window))?;
-                Ok(WorkDone::TooLarge)
-            }
-            Err(error) => Err(error),
-        }
+        let give_up = match self.encode(columns) {
+            Ok(encoded) => return Ok(WorkDone::Encoded(encoded)),
+            Err(Stop::Unfit(_)) => WorkDone::Again,
+            Err(Stop::Error(_)) if self.is_too_large() => WorkDone::TooLarge,
+            Err(Stop::Error(error)) => return Err(error),
+        };
+        columns.iter_mut().try_for_each(|column| column.go_back(self.window))?;
+        Ok(give_up)
     }
 
     fn is_too_large(&self) -> bool {
         self.window.rows > 1 && self.encoded.load(Ordering::Relaxed) > self.encoded_limit
     }
 
-    fn encode(&self, columns: &mut [Column<'_>]) -> Result<Vec<EncodedColumn>, ColumnarError> {
+    fn encode(&self, columns: &mut [Column<'_>]) -> Result<Vec<EncodedColumn>, Stop> {
         let count = columns.len();
         let mut by_weight: Vec<_> = columns.iter_mut().enumerate().collect();
         by_weight.sort_by_key(|(_, column)| std::cmp::Reverse(column.weight));
         let queue = Mutex::new(VecDeque::from(by_weight));
         let done = Mutex::new((0..count).map(|_| None).collect::<Vec<Option<EncodedColumn>>>());
-        let failure = Mutex::new(None);
+        let failure: Mutex<Option<Stop>> = Mutex::new(None);
         let work = || {
-            while lock(&failure).is_none() {
-                let Some((index, column)) = lock(&queue).pop_front() else { return };
-                match self.run_column(index, column) {
+            let mut scratch = lock(self.scratches).pop().unwrap_or_default();
+            // Columns that are unfit do not stop the others: those may be unfit, too, and one more try is enough for all.
+            while !matches!(&*lock(&failure), Some(Stop::Error(_))) {
+                let Some((index, column)) = lock(&queue).pop_front() else { break };
+                match self.run_column(index, column, &mut scratch) {
                     Ok(encoded) => lock(&done)[index] = encoded,
-                    Err(error) => {
-                        lock(&failure).get_or_insert(error);
+                    Err(Stop::Unfit(reason)) => {
+                        tracing::debug!(column = index, reason, "the fast path gives a column up");
+                        column.unfit = true;
+                        lock(&failure).get_or_insert(Stop::Unfit(reason));
                     }
+                    Err(error) => *lock(&failure) = Some(error),
                 }
             }
+            lock(self.scratches).push(scratch);
         };
         // The calling thread works too. A panic of another thread comes out of the scope.
         thread::scope(|scope| {
@@ -117,28 +186,86 @@ impl WindowWork<'_> {
             }
             work();
         });
-        if let Some(error) = lock(&failure).take() {
-            return Err(error);
+        if let Some(stop) = lock(&failure).take() {
+            return Err(stop);
         }
         let done = std::mem::take(&mut *lock(&done));
         Ok(done.into_iter().flatten().collect())
     }
 
-    fn run_column(&self, index: usize, column: &mut Column<'_>) -> Result<Option<EncodedColumn>, ColumnarError> {
-        for (source, range) in column.sources.iter_mut().zip(&self.window.ranges) {
-            source.expect(range.end - range.start);
+    fn run_column(
+        &self,
+        index: usize,
+        column: &mut Column<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Option<EncodedColumn>, Stop> {
+        match &mut column.way {
+            Way::Fast(fast, _) => self.run_fast(index, fast, scratch),
+            Way::Generic(generic) => Ok(self.run_generic(index, generic, column.proved)?),
+        }
+    }
+
+    fn run_fast(
+        &self,
+        index: usize,
+        column: &mut FastColumn,
+        scratch: &mut Scratch,
+    ) -> Result<Option<EncodedColumn>, Stop> {
+        let gathered = column.gather(self.window, self.release, scratch, self.states)?;
+        let encoded = match self.output {
+            Some((encoders, _)) => Some(encoders.encode(index, &gathered, column.pool(), &mut scratch.encoding)?),
+            None => None,
+        };
+        scratch.gathered.give_back(gathered.rows);
+        column.tidy(self.release);
+        if let Some(encoded) = &encoded {
+            let mut counted = 0;
+            self.count(&mut counted, encoded.bytes())?;
+        }
+        Ok(encoded)
+    }
+
+    fn run_generic(
+        &self,
+        index: usize,
+        column: &mut Generic<'_>,
+        proved: bool,
+    ) -> Result<Option<EncodedColumn>, ColumnarError> {
+        // Readers that stay open read on into the next window: it will be wanted.
+        if self.release {
+            for (source, range) in column.sources.iter_mut().zip(&self.window.ranges) {
+                source.expect(range.end - range.start);
+            }
         }
         let encoder = match self.output {
             Some((encoders, first_row)) => Some(encoders.encoder(index, first_row)?),
             None => None,
         };
-        let mut ends = Ends { work: self, index, proved: column.proved, encoder, written: 0, encoded: 0 };
-        let Column { sources, carried, .. } = column;
+        let mut ends = Ends { work: self, index, proved, encoder, written: 0, encoded: 0 };
+        let Generic { sources, carried, .. } = column;
         column.carried_next = move_column(sources, self.window, self.limit, self.release, carried.as_ref(), &mut ends)?;
         let Some(encoder) = ends.encoder.take() else { return Ok(None) };
         let encoded = encoder.finish()?;
-        ends.count(encoded.bytes())?;
+        self.count(&mut ends.encoded, encoded.bytes())?;
         Ok(Some(encoded))
+    }
+
+    /// Counts a column with `bytes` instead of `counted`, and stops when the window has become too large.
+    fn count(&self, counted: &mut u64, bytes: u64) -> Result<(), ColumnarError> {
+        if bytes >= *counted {
+            self.encoded.fetch_add(bytes - *counted, Ordering::Relaxed);
+        } else {
+            self.encoded.fetch_sub(*counted - bytes, Ordering::Relaxed);
+        }
+        *counted = bytes;
+        if self.is_too_large() {
+            return Err(ColumnarError::OverBudget {
+                what: format!("a window of {} rows", self.window.rows),
+                needed_bytes: self.encoded.load(Ordering::Relaxed),
+                budget_bytes: self.encoded_limit,
+            });
+        }
+        Ok(())
     }
 }
 
@@ -151,27 +278,6 @@ struct Ends<'a> {
     written: usize,
     /// Bytes of this column in the window's count.
     encoded: u64,
-}
-
-impl Ends<'_> {
-    /// Counts this column with `bytes`, and stops when the window has become too large.
-    fn count(&mut self, bytes: u64) -> Result<(), ColumnarError> {
-        let count = &self.work.encoded;
-        if bytes >= self.encoded {
-            count.fetch_add(bytes - self.encoded, Ordering::Relaxed);
-        } else {
-            count.fetch_sub(self.encoded - bytes, Ordering::Relaxed);
-        }
-        self.encoded = bytes;
-        if self.work.is_too_large() {
-            return Err(ColumnarError::OverBudget {
-                what: format!("a window of {} rows", self.work.window.rows),
-                needed_bytes: count.load(Ordering::Relaxed),
-                budget_bytes: self.work.encoded_limit,
-            });
-        }
-        Ok(())
-    }
 }
 
 impl ColumnEnds for Ends<'_> {
@@ -196,7 +302,7 @@ impl ColumnEnds for Ends<'_> {
             Some(encoder) => {
                 encoder.write(&rows)?;
                 let bytes = encoder.size_hint() as u64;
-                self.count(bytes)
+                self.work.count(&mut self.encoded, bytes)
             }
             None => Err(ColumnarError::Usage { detail: "rows were gathered for a window that has none".into() }),
         }

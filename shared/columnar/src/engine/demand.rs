@@ -6,10 +6,16 @@ use super::keys::key_columns;
 use super::request::{Hidden, MergeInput};
 use crate::admit::{InputDemand, JobDemand, LEAN_AHEAD_BYTES, LEAN_READ_BYTES, OpenCost};
 use crate::error::ColumnarError;
+use crate::fast::kind::common_kind;
 use crate::limits::BatchLimit;
 
 /// Read-ahead where memory is no concern.
 const AHEAD_BYTES: usize = 256 << 10;
+/// A row of the column in work: its value, once more without the nulls, and its index.
+const GATHERED_ROW_BYTES: u64 = 20;
+/// How often a dictionary is in memory, in its bytes, while it is found and sorted: values, slots of the table (twice as many as there
+/// may be values, half of them in vain), ranks, the page.
+const DICTIONARY_FORMS: usize = 6;
 /// What reading one hidden column takes: sequence numbers and sources are runs, positions a page of 8-byte values.
 const HIDDEN_OPEN_BYTES: u64 = 512 << 10;
 /// Start and length of an encoded key, and what its bytes take more than the values.
@@ -35,8 +41,9 @@ pub(crate) fn job_demand(task: &Task<'_>) -> JobDemand {
         row_group_bytes: task.settings.row_group_bytes,
         max_row_group_rows: task.settings.max_row_group_rows.max(1) as u64,
         encoded_row_bytes: compressed.div_ceil(rows.max(1)) + hidden,
-        // The dictionary as values and as hash table, a page uncompressed and compressed.
-        encoder_bytes: 2 * (task.settings.dictionary_bytes + task.settings.page_bytes) as u64,
+        // The dictionary as values, as hash table and in order, a page uncompressed and compressed.
+        encoder_bytes: (DICTIONARY_FORMS * task.settings.dictionary_bytes + 2 * task.settings.page_bytes) as u64,
+        gathered_row_bytes: if task.limits.fast_path { GATHERED_ROW_BYTES } else { 0 },
         chunk_bytes: task.limits.chunk_bytes as u64,
         key_rows: task.limits.key_rows.max(1) as u64,
         read_bytes: task.limits.read_bytes,
@@ -50,19 +57,31 @@ pub(crate) fn job_demand(task: &Task<'_>) -> JobDemand {
 /// A row order whose columns the schema does not have.
 pub(crate) fn input_demands(task: &Task<'_>) -> Result<Vec<InputDemand>, MergeError> {
     let keys = key_columns(task.order, task.schema)?;
-    let demands = task.inputs.iter().map(|input| input_demand(task, input, &keys));
+    let files = || task.inputs.iter().map(|input| &input.file);
+    let fields = task.schema.fields().iter().enumerate();
+    let fast: Vec<bool> =
+        fields.map(|(column, field)| task.limits.fast_path && common_kind(field, column, files()).is_some()).collect();
+    let demands = task.inputs.iter().map(|input| input_demand(task, input, &keys, &fast));
     Ok(demands.collect::<Result<_, _>>()?)
 }
 
-fn input_demand(task: &Task<'_>, input: &MergeInput, keys: &[usize]) -> Result<InputDemand, ColumnarError> {
+fn input_demand(
+    task: &Task<'_>,
+    input: &MergeInput,
+    keys: &[usize],
+    fast: &[bool],
+) -> Result<InputDemand, ColumnarError> {
     let ordinary = BatchLimit { rows: task.limits.read_rows, bytes: task.limits.read_bytes, read_ahead: AHEAD_BYTES };
-    let cost = |column: usize, rows: usize| -> Result<OpenCost, ColumnarError> {
-        let open = input.file.column_cost(column, &BatchLimit { rows, ..ordinary })?;
-        let lean = input.file.column_cost(column, &BatchLimit { rows, ..lean(ordinary) })?;
+    let cost = |column: usize, rows: usize, fast: bool| -> Result<OpenCost, ColumnarError> {
+        let of = |limit: BatchLimit| {
+            let limit = BatchLimit { rows, ..limit };
+            if fast { input.file.fast_column_cost(column, &limit) } else { input.file.column_cost(column, &limit) }
+        };
+        let (open, lean) = (of(ordinary)?, of(lean(ordinary))?);
         let opening = open.open_bytes.saturating_sub(open.held_bytes);
         Ok(OpenCost { open: open.held_bytes, lean: lean.held_bytes, opening })
     };
-    let columns = (0..task.schema.fields().len()).map(|column| cost(column, ordinary.rows));
+    let columns = fast.iter().enumerate().map(|(column, fast)| cost(column, ordinary.rows, *fast));
     let mut columns = columns.collect::<Result<Vec<_>, _>>()?;
     let hidden_open = OpenCost { open: HIDDEN_OPEN_BYTES, lean: HIDDEN_OPEN_BYTES, opening: 0 };
     if task.hidden {
@@ -77,7 +96,7 @@ fn input_demand(task: &Task<'_>, input: &MergeInput, keys: &[usize]) -> Result<I
     let mut key_cost =
         OpenCost { open: HIDDEN_OPEN_BYTES * hidden_keys, lean: HIDDEN_OPEN_BYTES * hidden_keys, opening: 0 };
     for key in keys {
-        let open = cost(*key, task.limits.key_rows)?;
+        let open = cost(*key, task.limits.key_rows, false)?;
         key_cost.open += open.open;
         key_cost.lean += open.lean;
         key_cost.opening = key_cost.opening.max(open.opening);

@@ -1,8 +1,9 @@
 //! The loop over windows.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use firn_merge::{Window, WindowLimit};
@@ -19,6 +20,8 @@ use super::request::{Hidden, MergeInput, MergeReport, OutputFactory, POSITION_CO
 use super::source::ColumnSource;
 use crate::admit::{Admission, CONSUMED_PER_ROW, admit, window_runs};
 use crate::error::ColumnarError;
+use crate::fast::column::FastColumn;
+use crate::fast::page::Scratch;
 use crate::limits::BatchLimit;
 use crate::proof::RowHasher;
 
@@ -42,11 +45,13 @@ pub(crate) fn run(task: &Task<'_>, outputs: &mut dyn OutputFactory) -> Result<Me
         columns: columns(task, limit)?,
         ledger: Ledger::new(task.inputs.len()),
         outputs: Outputs::new(task, schema, windows.key_signature(), outputs),
+        scratches: Mutex::default(),
         windows: 0,
         largest_window: u64::MAX,
     };
-    while let Some(window) = windows.next(&job.window_limit())? {
-        job.move_window(window)?;
+    let mut next = windows.next(&job.window_limit())?;
+    while let Some(window) = next {
+        next = job.move_and_look_ahead(window, &mut windows)?;
     }
     job.finish()
 }
@@ -109,15 +114,30 @@ fn columns<'a>(task: &Task<'a>, limit: BatchLimit) -> Result<Vec<Column<'a>>, Co
         for input in task.inputs {
             weight += input.file.column_cost(at, &limit)?.uncompressed;
         }
-        columns.push(Column::new(sources.collect::<Result<_, _>>()?, true, weight));
+        let fast = match fast_path(task) {
+            true => FastColumn::new(&task.schema.fields()[at], at, task.inputs.iter().map(|input| &input.file), limit)?,
+            false => None,
+        };
+        columns.push(Column::new(sources.collect::<Result<_, _>>()?, fast, true, weight));
     }
     if task.hidden {
         for name in [SEQUENCE_COLUMN, SOURCE_COLUMN, POSITION_COLUMN] {
             let sources = task.inputs.iter().map(|input| hidden_source(input, name, limit));
-            columns.push(Column::new(sources.collect::<Result<_, _>>()?, false, 0));
+            columns.push(Column::new(sources.collect::<Result<_, _>>()?, None, false, 0));
         }
     }
     Ok(columns)
+}
+
+/// What a test does to rows is done to arrays.
+#[cfg(test)]
+pub(crate) fn fast_path(task: &Task<'_>) -> bool {
+    task.limits.fast_path && task.tamper.is_none()
+}
+
+#[cfg(not(test))]
+pub(crate) fn fast_path(task: &Task<'_>) -> bool {
+    task.limits.fast_path
 }
 
 fn hidden_source<'a>(
@@ -134,6 +154,15 @@ fn hidden_source<'a>(
     }
 }
 
+/// What came of a window.
+enum Tried {
+    Done,
+    /// Nothing was done: half of it may fit.
+    TooLarge,
+    /// Nothing was done: the next try goes another way.
+    Again,
+}
+
 /// A merge in progress.
 struct Job<'a, 'o> {
     task: &'a Task<'a>,
@@ -142,6 +171,7 @@ struct Job<'a, 'o> {
     columns: Vec<Column<'a>>,
     ledger: Ledger,
     outputs: Outputs<'a, 'o>,
+    scratches: Mutex<Vec<Scratch>>,
     windows: u64,
     /// Rows that a window may have after one was too large; grows again with every one that was not.
     largest_window: u64,
@@ -162,6 +192,26 @@ impl Job<'_, '_> {
         }
     }
 
+    /// Moves a window while the keys of the next one are merged, where there is more than one thread.
+    fn move_and_look_ahead(&mut self, window: Window, windows: &mut Windows<'_>) -> Result<Option<Window>, MergeError> {
+        let limit = self.window_limit();
+        if self.admission.threads == 1 {
+            self.move_window(window)?;
+            return windows.next(&limit);
+        }
+        let (moved, next) = thread::scope(|scope| {
+            let keys = scope.spawn(|| windows.next(&limit));
+            let moved = self.move_window(window);
+            (moved, keys.join())
+        });
+        moved?;
+        match next {
+            Ok(next) => next,
+            // Keys are bytes of others: a panic of the thread goes on here, where whoever called contains it.
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
     /// Moves a window, in halves where its rows turn out to be larger than those before.
     fn move_window(&mut self, window: Window) -> Result<(), MergeError> {
         let mut waiting = vec![window];
@@ -170,11 +220,19 @@ impl Job<'_, '_> {
             if self.task.stop.is_set() {
                 return Err(MergeError::Stopped);
             }
-            if self.try_window(&window, may_roll)? {
-                self.largest_window = self.largest_window.saturating_mul(2);
-                // Halves have one file: the keys between them are not known.
-                may_roll = false;
-                continue;
+            match self.try_window(&window, may_roll)? {
+                Tried::Done => {
+                    self.largest_window = self.largest_window.saturating_mul(2);
+                    // Halves have one file: the keys between them are not known.
+                    may_roll = false;
+                    continue;
+                }
+                Tried::Again => {
+                    may_roll = false;
+                    waiting.push(window);
+                    continue;
+                }
+                Tried::TooLarge => {}
             }
             let half = window.rows / 2;
             self.largest_window = half.max(1);
@@ -186,8 +244,8 @@ impl Job<'_, '_> {
         Ok(())
     }
 
-    /// Moves a window. False when it was too large and nothing was done.
-    fn try_window(&mut self, window: &Window, may_roll: bool) -> Result<bool, MergeError> {
+    /// Moves a window.
+    fn try_window(&mut self, window: &Window, may_roll: bool) -> Result<Tried, MergeError> {
         let states = WindowStates::new(window);
         let output = match window.rows {
             0 => None,
@@ -206,6 +264,7 @@ impl Job<'_, '_> {
             states: &states,
             output: output.as_ref().map(|(encoders, rows)| (encoders, *rows)),
             threads: self.admission.threads,
+            scratches: &self.scratches,
             encoded_limit: self.admission.encoded_bytes,
             encoded: AtomicU64::new(0),
             #[cfg(test)]
@@ -213,7 +272,8 @@ impl Job<'_, '_> {
         };
         let encoded = match work.run(&mut self.columns)? {
             WorkDone::Encoded(encoded) => encoded,
-            WorkDone::TooLarge => return Ok(false),
+            WorkDone::TooLarge => return Ok(Tried::TooLarge),
+            WorkDone::Again => return Ok(Tried::Again),
         };
         // The proof before the append: what does not add up never reaches the sink as a row group.
         let sum = self.ledger.enter(window, states)?;
@@ -222,7 +282,7 @@ impl Job<'_, '_> {
             self.outputs.append(window, encoded, sum)?;
         }
         self.windows += 1;
-        Ok(true)
+        Ok(Tried::Done)
     }
 
     fn finish(self) -> Result<MergeReport, MergeError> {

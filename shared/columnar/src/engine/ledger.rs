@@ -43,6 +43,17 @@ impl WindowStates {
         add(&self.inputs[input], hasher, column, from as usize, rows)
     }
 
+    /// Hashes of rows of a column that came in.
+    pub(crate) fn hashes_came_in(&self, input: usize, first_row: u64, hashes: &[u64]) -> Result<(), ColumnarError> {
+        let from = first_row - self.starts[input];
+        add_hashes(&self.inputs[input], from as usize, hashes)
+    }
+
+    /// Hashes of rows of a column that went out; `from` counts from the start of the window.
+    pub(crate) fn hashes_went_out(&self, from: usize, hashes: &[u64]) -> Result<(), ColumnarError> {
+        add_hashes(&self.output, from, hashes)
+    }
+
     /// Rows of a column went out; `from` counts from the start of the window.
     pub(crate) fn went_out(
         &self,
@@ -52,6 +63,23 @@ impl WindowStates {
         rows: &ArrayRef,
     ) -> Result<(), ColumnarError> {
         add(&self.output, hasher, column, from, rows)
+    }
+}
+
+fn add_hashes(states: &Mutex<Vec<u64>>, from: usize, hashes: &[u64]) -> Result<(), ColumnarError> {
+    let mut states = lock(states);
+    let length = states.len();
+    match states.get_mut(from..from + hashes.len()) {
+        Some(states) => {
+            for (state, hash) in states.iter_mut().zip(hashes) {
+                *state = state.wrapping_add(*hash);
+            }
+            Ok(())
+        }
+        None => {
+            let end = from + hashes.len();
+            Err(ColumnarError::Usage { detail: format!("rows {from}..{end} are beyond the {length} of the window") })
+        }
     }
 }
 

@@ -24,9 +24,10 @@ use arrow_schema::SchemaRef;
 use firn_model::RowOrder;
 
 pub(crate) use demand::{compressed_bytes, lean};
-pub(crate) use driver::{admission, check_inputs, run};
+pub(crate) use driver::{admission, check_inputs, fast_path, run};
 pub use error::{MergeError, Space};
 pub(crate) use keys::{KeyReader, KeyReading, key_order};
+pub(crate) use ledger::lock;
 pub use request::{
     EngineLimits, Hidden, MergeInput, MergeReport, MergeRequest, MergedFile, OutputFactory, OutputSink,
     POSITION_COLUMN, SEQUENCE_COLUMN, SOURCE_COLUMN,

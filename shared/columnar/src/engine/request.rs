@@ -110,6 +110,8 @@ pub struct EngineLimits {
     pub key_rows: usize,
     /// Inputs at once at most, whatever memory allows.
     pub fan_in: usize,
+    /// Columns that the fast path knows go by it; false is for comparing the two ways.
+    pub fast_path: bool,
 }
 
 impl Default for EngineLimits {
@@ -121,6 +123,7 @@ impl Default for EngineLimits {
             read_bytes: 1 << 20,
             key_rows: 8_192,
             fan_in: usize::MAX,
+            fast_path: true,
         }
     }
 }

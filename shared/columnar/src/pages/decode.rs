@@ -1,4 +1,4 @@
-//! Turns the bytes of one page into a decompressed page, through the Parquet crate's own page reader.
+//! Turns the bytes of one page into a decompressed page, through the Parquet crate's own page reader: for rare codecs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -10,20 +10,30 @@ pub(crate) enum PageKind {
     Dictionary {
         /// Entries.
         values: u32,
+        /// How they are encoded, as a number of parquet-format.
+        encoding: u32,
     },
     /// A data page of version 1: it counts values, never rows.
     V1 {
         /// Values, nulls included.
         values: u32,
+        /// How the values, the definition levels and the repetition levels are encoded.
+        encodings: [u32; 3],
     },
     /// A data page of version 2.
     V2 {
         /// Values, nulls included.
         values: u32,
+        /// Nulls.
+        nulls: u32,
         /// Rows that begin in the page.
         rows: u32,
-        /// Length of the repetition and definition levels, which are never compressed.
-        levels: u64,
+        /// How the values are encoded.
+        encoding: u32,
+        /// Length of the definition levels, and of the repetition levels; neither is ever compressed.
+        levels: [u32; 2],
+        /// The values are compressed.
+        compressed: bool,
     },
     /// An index page or a kind that a later version of the format may add: to be stepped over.
     Other,
@@ -56,17 +66,26 @@ impl PageHeader {
                 (2, Kind::I32) => uncompressed = Some(compact.size()?),
                 (3, Kind::I32) => compressed = Some(compact.size()?),
                 (4, Kind::I32) => crc = Some(compact.i32()? as u32),
-                (5, Kind::Struct) => v1 = Some(counts(&mut compact, &[1])?),
-                (7, Kind::Struct) => dictionary = Some(counts(&mut compact, &[1])?),
-                (8, Kind::Struct) => v2 = Some(counts(&mut compact, &[1, 3, 5, 6])?),
+                (5, Kind::Struct) => v1 = Some(numbers(&mut compact, &[1, 2, 3, 4], None)?.0),
+                (7, Kind::Struct) => dictionary = Some(numbers(&mut compact, &[1, 2], None)?.0),
+                (8, Kind::Struct) => v2 = Some(numbers(&mut compact, &[1, 2, 3, 4, 5, 6], Some(7))?),
                 (_, other) => compact.skip(other)?,
             }
         }
         let kind = match (page_type, v1, dictionary, v2) {
-            (Some(0), Some([values, ..]), ..) => PageKind::V1 { values },
-            (Some(2), _, Some([values, ..]), _) => PageKind::Dictionary { values },
-            (Some(3), .., Some([values, rows, definition, repetition])) => {
-                PageKind::V2 { values, rows, levels: u64::from(definition) + u64::from(repetition) }
+            (Some(0), Some([values, encoding, definition, repetition, ..]), ..) => {
+                PageKind::V1 { values, encodings: [encoding, definition, repetition] }
+            }
+            (Some(2), _, Some([values, encoding, ..]), _) => PageKind::Dictionary { values, encoding },
+            (Some(3), .., Some(([values, nulls, rows, encoding, definition, repetition], compressed))) => {
+                PageKind::V2 {
+                    values,
+                    nulls,
+                    rows,
+                    encoding,
+                    levels: [definition, repetition],
+                    compressed: compressed.unwrap_or(true),
+                }
             }
             (Some(0 | 2 | 3), ..) => return Err(ThriftError::Bad("a page header without its counts")),
             (Some(_), ..) => PageKind::Other,
@@ -86,21 +105,24 @@ impl PageHeader {
     }
 }
 
-/// The sizes with the given field ids of a struct, all of which must be there.
-fn counts(compact: &mut Compact<'_>, ids: &[i16]) -> Result<[u32; 4], ThriftError> {
-    let mut found = [None; 4];
+/// The numbers with the given field ids of a struct, all of which must be there, and the flag with the id `flag`, which need not.
+fn numbers(compact: &mut Compact<'_>, ids: &[i16], flag: Option<i16>) -> Result<([u32; 6], Option<bool>), ThriftError> {
+    let mut found = [None; 6];
+    let mut set = None;
     let mut last = 0;
     while let Some((id, kind)) = compact.field(&mut last)? {
-        match ids.iter().position(|wanted| *wanted == id) {
-            Some(slot) if kind == Kind::I32 => found[slot] = Some(compact.size()?),
+        match (ids.iter().position(|wanted| *wanted == id), kind) {
+            (Some(slot), Kind::I32) => found[slot] = Some(compact.size()?),
+            // A flag is told by its type.
+            (None, Kind::True | Kind::False) if Some(id) == flag => set = Some(kind == Kind::True),
             _ => compact.skip(kind)?,
         }
     }
-    let mut sizes = [0; 4];
+    let mut sizes = [0; 6];
     for (slot, size) in sizes.iter_mut().enumerate().take(ids.len()) {
         *size = found[slot].ok_or(ThriftError::Bad("a page header without its counts"))?;
     }
-    Ok(sizes)
+    Ok((sizes, set))
 }
 
 #[cfg(test)]
@@ -117,7 +139,7 @@ mod tests {
         assert_eq!(
             header,
             PageHeader {
-                kind: PageKind::V1 { values: 5 },
+                kind: PageKind::V1 { values: 5, encodings: [0, 3, 3] },
                 length: 19,
                 compressed: 8,
                 uncompressed: 10,
@@ -133,9 +155,15 @@ mod tests {
     #[test]
     fn a_page_of_version_two_and_a_dictionary() {
         let v2 = [0x15, 6, 0x15, 20, 0x15, 16, 0x5c, 0x15, 10, 0x15, 2, 0x15, 8, 0x15, 0, 0x15, 4, 0x15, 6, 0x11, 0, 0];
-        assert_eq!(PageHeader::parse(&v2).unwrap().kind, PageKind::V2 { values: 5, rows: 4, levels: 5 });
+        let kind = PageKind::V2 { values: 5, nulls: 1, rows: 4, encoding: 0, levels: [2, 3], compressed: true };
+        assert_eq!(PageHeader::parse(&v2).unwrap().kind, kind);
+        let plain = v2.map(|byte| if byte == 0x11 { 0x12 } else { byte });
+        let PageKind::V2 { compressed, .. } = PageHeader::parse(&plain).unwrap().kind else {
+            panic!("no page of version 2")
+        };
+        assert!(!compressed);
         let dictionary = [0x15, 4, 0x15, 20, 0x15, 16, 0x4c, 0x15, 14, 0x15, 0, 0, 0];
-        assert_eq!(PageHeader::parse(&dictionary).unwrap().kind, PageKind::Dictionary { values: 7 });
+        assert_eq!(PageHeader::parse(&dictionary).unwrap().kind, PageKind::Dictionary { values: 7, encoding: 0 });
         let index = [0x15, 2, 0x15, 20, 0x15, 16, 0x3c, 0, 0];
         assert_eq!(PageHeader::parse(&index).unwrap().kind, PageKind::Other);
     }

@@ -8,6 +8,7 @@ mod decode;
 mod header;
 mod map;
 mod shared;
+mod unpack;
 mod window;
 
 use std::ops::Range;
@@ -79,6 +80,7 @@ pub(crate) struct ChunkPages {
     flat: bool,
     map: PageMap,
     window: Window,
+    /// For codecs that are rare.
     decoder: Option<PageDecoder>,
     /// The dictionary has still to be handed over.
     dictionary_due: bool,
@@ -255,7 +257,7 @@ impl ChunkPages {
                 self.map.walked_to += header.total();
                 return Ok(());
             }
-            PageKind::V1 { values } => (values, self.flat.then_some(values)),
+            PageKind::V1 { values, .. } => (values, self.flat.then_some(values)),
             PageKind::V2 { values, rows, .. } => (values, Some(rows)),
         };
         if self.map.dictionary == DictionaryPlace::Unknown {
@@ -327,11 +329,15 @@ impl ChunkPages {
                 return Err(self.place.corrupt(page, detail));
             }
         }
-        let decoded = self.decompress(bytes).map_err(|error| self.place.corrupt(page, error))?;
+        let decoded = self.decompress(&header, bytes).map_err(|error| self.place.corrupt(page, error))?;
         Ok((header, decoded))
     }
 
-    fn decompress(&mut self, bytes: Bytes) -> Result<Page, String> {
+    fn decompress(&mut self, header: &PageHeader, bytes: Bytes) -> Result<Page, String> {
+        if unpack::knows(self.chunk.compression()) {
+            let body = bytes.slice(header.length as usize..);
+            return unpack::unpack(header, &body, self.chunk.compression());
+        }
         let mut decoder = match self.decoder.take() {
             Some(decoder) => decoder,
             None => PageDecoder::new(&self.chunk).map_err(|error| error.to_string())?,
@@ -343,6 +349,7 @@ impl ChunkPages {
 
     /// Checks the sizes by which the Parquet crate would allocate and slice.
     fn check_header(&self, header: &PageHeader, page: Option<usize>) -> Result<(), ColumnarError> {
+        let total = |levels: [u32; 2]| u64::from(levels[0]) + u64::from(levels[1]);
         let uncompressed = u64::from(header.uncompressed);
         let chunk = self.chunk.uncompressed_size() as u64;
         let plain = self.chunk.compression() == Compression::UNCOMPRESSED;
@@ -355,10 +362,13 @@ impl ChunkPages {
             return Err(self.place.corrupt(page, detail));
         }
         match header.kind {
-            PageKind::V2 { levels, .. } if levels > uncompressed || levels > u64::from(header.compressed) => {
+            PageKind::V2 { levels, .. }
+                if total(levels) > uncompressed || total(levels) > u64::from(header.compressed) =>
+            {
+                let levels = total(levels);
                 Err(self.place.corrupt(page, format!("it claims {levels} bytes of levels in {uncompressed} bytes")))
             }
-            PageKind::Dictionary { values } if u64::from(values) * self.least_width() > uncompressed => {
+            PageKind::Dictionary { values, .. } if u64::from(values) * self.least_width() > uncompressed => {
                 Err(self.place.corrupt(page, format!("it claims {values} entries in {uncompressed} bytes")))
             }
             _ => Ok(()),
@@ -419,7 +429,13 @@ impl ChunkPages {
         Ok(self.dictionary.take())
     }
 
-    fn next_page(&mut self) -> Result<Option<Page>, ColumnarError> {
+    /// Data pages handed over since [`Self::begin`], counted from the first page of the chunk.
+    pub(crate) fn pages_handed(&self) -> usize {
+        self.next
+    }
+
+    /// The dictionary if it is due, else the next data page; `None` after the last one or where [`Self::resume`] ends.
+    pub(crate) fn next_page(&mut self) -> Result<Option<Page>, ColumnarError> {
         if let Some(page) = self.take_dictionary()? {
             return Ok(Some(page));
         }
@@ -432,7 +448,7 @@ impl ChunkPages {
         let useful_end = self.useful_end(spot.offset, spot.first_row);
         let (header, page) = self.load(spot.offset, spot.length, useful_end, Some(index))?;
         let (values, rows) = match header.kind {
-            PageKind::V1 { values } => (values, self.flat.then_some(values)),
+            PageKind::V1 { values, .. } => (values, self.flat.then_some(values)),
             PageKind::V2 { values, rows, .. } => (values, Some(rows)),
             PageKind::Dictionary { .. } | PageKind::Other => {
                 return Err(self.place.corrupt(Some(index), "it is no data page"));

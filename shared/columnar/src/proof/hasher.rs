@@ -105,6 +105,23 @@ impl ColumnHasher {
         Ok(Self { seed: seed(id), data_type: field.data_type().clone(), path, children })
     }
 
+    /// f of one integer, date, time or timestamp of this field.
+    #[inline]
+    pub(crate) fn of_integer(&self, value: i64) -> u64 {
+        field_value(self.seed, of_i64(value))
+    }
+
+    /// f of one float of this field.
+    #[inline]
+    pub(crate) fn of_float(&self, value: f64) -> u64 {
+        field_value(self.seed, of_f64(value))
+    }
+
+    /// f of one text or byte string of this field.
+    pub(crate) fn of_bytes(&self, value: &[u8]) -> u64 {
+        field_value(self.seed, of_bytes(value))
+    }
+
     /// Adds the values to the states of their rows; see [`RowHasher::add_column`].
     ///
     /// # Errors

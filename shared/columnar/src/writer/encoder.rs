@@ -7,14 +7,20 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef, Schema};
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterPropertiesPtr;
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{SchemaDescriptor, TypePtr};
 
 use super::inspect::{BatchPlace, inspect, variable_bytes};
 use super::schema;
+use super::settings::WriterSettings;
 use super::sink::write_error;
 use crate::ColumnarError;
+use crate::fast::column::Gathered;
+use crate::fast::kind::Kind;
+use crate::fast::pool::Pool;
+use crate::fast::write::{ChunkSettings, OwnChunk, Workspace, encode};
 
 /// Makes the encoders of a file's columns. Cheap to clone and to hand to other threads: it does not touch the file.
 #[derive(Debug, Clone)]
@@ -36,6 +42,8 @@ struct ColumnFactory {
     field: FieldRef,
     leaves: usize,
     factory: ArrowRowGroupWriterFactory,
+    /// For the fast path; None for columns that it does not write.
+    own: Option<ChunkSettings>,
 }
 
 impl ColumnEncoders {
@@ -44,7 +52,10 @@ impl ColumnEncoders {
         arrow: &Schema,
         parquet: &TypePtr,
         properties: &WriterPropertiesPtr,
+        settings: &WriterSettings,
     ) -> Result<Self, ColumnarError> {
+        let whole = SchemaDescriptor::new(Arc::clone(parquet));
+        let mut first_leaf = 0;
         let mut columns = Vec::with_capacity(arrow.fields().len());
         for (field, parquet_field) in arrow.fields().iter().zip(parquet.get_fields()) {
             let root = schema::root(file, vec![Arc::clone(parquet_field)])?;
@@ -52,7 +63,10 @@ impl ColumnEncoders {
             let nowhere = SerializedFileWriter::new(io::sink(), root, Arc::clone(properties))
                 .map_err(|error| write_error(file, error))?;
             let factory = ArrowRowGroupWriterFactory::new(&nowhere, Arc::new(Schema::new(vec![Arc::clone(field)])));
-            columns.push(ColumnFactory { field: Arc::clone(field), leaves, factory });
+            let flat = parquet_field.is_primitive() && Kind::of(field.data_type()).is_some();
+            let own = flat.then(|| settings.to_chunk(whole.column(first_leaf)));
+            first_leaf += leaves;
+            columns.push(ColumnFactory { field: Arc::clone(field), leaves, factory, own });
         }
         let page_bytes = properties.data_page_size_limit();
         Ok(Self { shared: Arc::new(Shared { file: file.to_owned(), page_bytes, columns }) })
@@ -66,6 +80,32 @@ impl ColumnEncoders {
     /// True for a file without columns.
     pub fn is_empty(&self) -> bool {
         self.shared.columns.is_empty()
+    }
+
+    /// Encodes rows of the fast path as top-level column `column` of a row group.
+    ///
+    /// # Errors
+    /// [`ColumnarError::Usage`] for a column that the fast path does not write, [`ColumnarError::Write`] when encoding fails.
+    pub(crate) fn encode(
+        &self,
+        column: usize,
+        rows: &Gathered,
+        pool: &Pool,
+        workspace: &mut Workspace,
+    ) -> Result<EncodedColumn, ColumnarError> {
+        let settings = self.shared.columns.get(column).and_then(|factory| factory.own.as_ref());
+        let settings = settings.ok_or_else(|| ColumnarError::Usage {
+            detail: format!("column {column} of `{}` is not for the fast path", self.shared.file),
+        })?;
+        let chunk = encode(&rows.rows, rows.kind, pool, settings, workspace);
+        let chunk = chunk.map_err(|error| write_error(&self.shared.file, error))?;
+        Ok(EncodedColumn {
+            column,
+            rows: rows.rows.len() as u64,
+            bytes: chunk.close.bytes_written,
+            nans: vec![chunk.nans],
+            chunks: vec![EncodedChunk::Own(Box::new(chunk))],
+        })
     }
 
     /// A new encoder for top-level column `column` of a row group. `first_row` is the row of the file that the row group
@@ -169,12 +209,13 @@ impl ColumnEncoder {
     /// [`ColumnarError::Write`] when encoding fails.
     pub fn finish(self) -> Result<EncodedColumn, ColumnarError> {
         let Self { shared, column, rows, nans, writers, .. } = self;
-        let chunks: Vec<_> = writers
+        let chunks: Vec<ArrowColumnChunk> = writers
             .into_iter()
             .map(ArrowColumnWriter::close)
             .collect::<Result<_, _>>()
             .map_err(|error| write_error(&shared.file, error))?;
         let bytes = chunks.iter().map(|chunk| chunk.close().bytes_written).sum();
+        let chunks = chunks.into_iter().map(|chunk| EncodedChunk::Arrow(Box::new(chunk))).collect();
         Ok(EncodedColumn { column, rows, bytes, nans, chunks })
     }
 }
@@ -192,7 +233,35 @@ pub struct EncodedColumn {
     pub(super) rows: u64,
     pub(super) bytes: u64,
     pub(super) nans: Vec<u64>,
-    pub(super) chunks: Vec<ArrowColumnChunk>,
+    pub(super) chunks: Vec<EncodedChunk>,
+}
+
+/// A chunk of one leaf.
+pub(super) enum EncodedChunk {
+    Arrow(Box<ArrowColumnChunk>),
+    Own(Box<OwnChunk>),
+}
+
+impl EncodedChunk {
+    /// Appends it to a row group as its next column.
+    pub(super) fn append<W: std::io::Write + Send>(
+        self,
+        row_group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<(), ParquetError> {
+        match self {
+            Self::Arrow(chunk) => chunk.append_to_row_group(row_group),
+            Self::Own(chunk) => row_group.append_column(&chunk.bytes, chunk.close),
+        }
+    }
+}
+
+impl fmt::Debug for EncodedChunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Arrow(_) => "Arrow",
+            Self::Own(_) => "Own",
+        })
+    }
 }
 
 impl EncodedColumn {

@@ -23,6 +23,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::ColumnarError;
+pub use crate::fast::write::Encodings;
 use crate::metrics::{FileMetrics, Leaf, MetricsMode, file_metrics, leaves};
 pub use encoder::{ColumnEncoder, ColumnEncoders, EncodedColumn};
 pub use settings::{Codec, WriterSettings};
@@ -62,7 +63,7 @@ impl<W: Write + Send> FileWriter<W> {
     pub fn new(file: &str, schema: &SchemaRef, settings: &WriterSettings, sink: W) -> Result<Self, ColumnarError> {
         let properties = settings.to_parquet()?;
         let parquet = schema::parquet_schema(file, schema)?;
-        let encoders = ColumnEncoders::new(file, schema, &parquet, &properties)?;
+        let encoders = ColumnEncoders::new(file, schema, &parquet, &properties, settings)?;
         let writer = SerializedFileWriter::new(CountedSink { sink, bytes: 0 }, parquet, properties)
             .map_err(|error| write_error(file, error))?;
         Ok(Self {
@@ -102,7 +103,7 @@ impl<W: Write + Send> FileWriter<W> {
             for column in columns {
                 nans.extend(column.nans);
                 for chunk in column.chunks {
-                    chunk.append_to_row_group(&mut row_group)?;
+                    chunk.append(&mut row_group)?;
                 }
             }
             row_group.close()

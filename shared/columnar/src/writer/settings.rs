@@ -6,8 +6,10 @@ use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::{
     DEFAULT_CREATED_BY, EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion,
 };
+use parquet::schema::types::ColumnDescPtr;
 
 use crate::ColumnarError;
+use crate::fast::write::{ChunkSettings, Encodings};
 use crate::metrics::MetricsMode;
 
 /// Values that are encoded between two looks at the size of a page.
@@ -92,6 +94,8 @@ pub struct WriterSettings {
     pub key_values: Vec<(String, String)>,
     /// Which metrics are computed for the table's metadata.
     pub metrics: MetricsMode,
+    /// Which encodings may be used.
+    pub encodings: Encodings,
 }
 
 impl Default for WriterSettings {
@@ -102,27 +106,46 @@ impl Default for WriterSettings {
             max_row_group_rows: 1_048_576,
             page_bytes: 1 << 20,
             page_rows: 20_000,
-            dictionary_bytes: 1 << 20,
+            dictionary_bytes: 2 << 20,
             created_by: format!("firn version {} (build {DEFAULT_CREATED_BY})", env!("CARGO_PKG_VERSION")),
             key_values: Vec::new(),
             metrics: MetricsMode::default(),
+            encodings: Encodings::default(),
         }
     }
 }
 
 impl WriterSettings {
+    /// Bytes after which texts are cut in the statistics of chunks; None: never. Bounds cannot be longer than the statistics that they
+    /// come from, and a character has up to 4 bytes.
+    fn statistics_bytes(&self) -> Option<usize> {
+        match self.metrics {
+            MetricsMode::Full => None,
+            MetricsMode::Truncate(length) => Some(STATISTICS_BYTES.max(length.saturating_mul(4))),
+            MetricsMode::None | MetricsMode::Counts => Some(STATISTICS_BYTES),
+        }
+    }
+
+    /// How the fast path writes a column of this descriptor.
+    pub(super) fn to_chunk(&self, descriptor: ColumnDescPtr) -> ChunkSettings {
+        ChunkSettings {
+            descriptor,
+            codec: self.compression,
+            page_rows: self.page_rows,
+            page_bytes: self.page_bytes,
+            dictionary_bytes: self.dictionary_bytes,
+            encodings: self.encodings,
+            statistics_bytes: self.statistics_bytes(),
+            index_bytes: Some(STATISTICS_BYTES),
+        }
+    }
+
     /// The same in words of the `parquet` crate.
     pub(super) fn to_parquet(&self) -> Result<WriterPropertiesPtr, ColumnarError> {
         let compression = self.compression.to_parquet().map_err(|detail| ColumnarError::Usage { detail })?;
         if self.page_rows == 0 || self.page_bytes == 0 {
             return Err(ColumnarError::Usage { detail: "a page must hold at least one row and one byte".into() });
         }
-        // Bounds cannot be longer than the statistics that they come from. A character has up to 4 bytes.
-        let truncate = match self.metrics {
-            MetricsMode::Full => None,
-            MetricsMode::Truncate(length) => Some(STATISTICS_BYTES.max(length.saturating_mul(4))),
-            MetricsMode::None | MetricsMode::Counts => Some(STATISTICS_BYTES),
-        };
         let properties = WriterProperties::builder()
             .set_writer_version(WriterVersion::PARQUET_1_0)
             .set_compression(compression)
@@ -133,7 +156,7 @@ impl WriterSettings {
             // The limits above are looked at once per write batch.
             .set_write_batch_size(WRITE_BATCH_ROWS.min(self.page_rows))
             .set_statistics_enabled(EnabledStatistics::Page)
-            .set_statistics_truncate_length(truncate)
+            .set_statistics_truncate_length(self.statistics_bytes())
             .set_column_index_truncate_length(Some(STATISTICS_BYTES))
             .set_offset_index_disabled(false)
             .set_max_row_group_row_count(None)

@@ -1,0 +1,360 @@
+//! One column of a merge on the fast path: the rows of a window, gathered from all inputs by its runs.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BinaryArray, Float32Array, Float64Array, Int32Array, Int64Array};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field};
+use firn_merge::{RowRef, Window};
+
+use super::Stop;
+use super::kind::{Kind, common_kind};
+use super::lane::{Lane, Rows};
+use super::page::Scratch;
+use super::pool::{Pool, PoolValues, hash_narrow, hash_wide};
+use super::source::{FastSource, Shared};
+use crate::error::ColumnarError;
+use crate::input::InputFile;
+use crate::limits::BatchLimit;
+use crate::proof::ColumnHasher;
+
+/// Rows whose hashes are handed over at once on the output side.
+const HASHED_AT_ONCE: usize = 16_384;
+/// A word column is read as numbers while the dictionaries of its chunks are at most this long in the file.
+const SMALL_DICTIONARY_BYTES: i64 = 16 << 10;
+
+/// Where the hashes of the proof go.
+pub(crate) trait HashSink {
+    /// Hashes of neighbouring rows that were read from an input.
+    fn came_in(&self, input: usize, first_row: u64, hashes: &[u64]) -> Result<(), ColumnarError>;
+    /// Hashes of neighbouring rows that will be encoded; `from` counts from the start of the window.
+    fn went_out(&self, from: usize, hashes: &[u64]) -> Result<(), ColumnarError>;
+}
+
+/// A column and where its rows come from.
+#[derive(Debug)]
+pub(crate) struct FastColumn {
+    kind: Kind,
+    required: bool,
+    data_type: DataType,
+    path: String,
+    files: Vec<String>,
+    /// Rows are moved as numbers of the pool.
+    numbered: bool,
+    pool: Pool,
+    hasher: ColumnHasher,
+    sources: Vec<FastSource>,
+    /// This column's value of the row that the last window carried out.
+    carried: Option<Rows>,
+    carried_next: Option<Rows>,
+}
+
+/// The rows of a window in output order.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) kind: Kind,
+    pub(crate) rows: Rows,
+}
+
+impl FastColumn {
+    /// None for a column that goes the generic way.
+    pub(crate) fn new<'a>(
+        field: &Field,
+        column: usize,
+        inputs: impl Iterator<Item = &'a InputFile> + Clone,
+        limit: BatchLimit,
+    ) -> Result<Option<FastColumn>, ColumnarError> {
+        let Some(kind) = common_kind(field, column, inputs.clone()) else { return Ok(None) };
+        let numbered = !kind.is_word() || inputs.clone().all(|input| has_small_dictionaries(input, column));
+        let sources = inputs.clone().map(|input| FastSource::new(input, column, lane(kind, numbered), limit));
+        Ok(Some(FastColumn {
+            kind,
+            required: !field.is_nullable(),
+            data_type: field.data_type().clone(),
+            path: field.name().clone(),
+            files: inputs.clone().map(|input| input.name().to_owned()).collect(),
+            numbered,
+            pool: Pool::new(kind),
+            hasher: ColumnHasher::new(field)?,
+            sources: sources.collect::<Result<_, _>>()?,
+            carried: None,
+            carried_next: None,
+        }))
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The window is done in every column.
+    pub(crate) fn settle(&mut self) {
+        self.carried = self.carried_next.take();
+    }
+
+    /// The carried value as an array, for the generic way.
+    pub(crate) fn carried_array(&self) -> Result<Option<ArrayRef>, ColumnarError> {
+        let Some(carried) = &self.carried else { return Ok(None) };
+        to_array(carried, self.kind, &self.pool, &self.data_type).map(Some)
+    }
+
+    /// The window is given up: its rows will be read once more.
+    pub(crate) fn go_back(&mut self, window: &Window) {
+        self.carried_next = None;
+        let lane = lane(self.kind, self.numbered);
+        for (source, range) in self.sources.iter_mut().zip(&window.ranges) {
+            source.go_back(range.start, lane.clone());
+        }
+    }
+
+    /// Words were to be read as numbers, and that does not pay: they are read as words from now on. False when they were read as words
+    /// already.
+    pub(crate) fn give_up_numbers(&mut self) -> bool {
+        let possible = self.numbered && self.kind.is_word();
+        if possible {
+            self.numbered = false;
+            self.carried = self.carried.take().map(|carried| without_numbers(carried, &self.pool));
+            self.pool.clear();
+        }
+        possible
+    }
+
+    /// Gathers the rows of a window. `release` frees what the inputs hold as soon as the window needs no more of them.
+    pub(crate) fn gather(
+        &mut self,
+        window: &Window,
+        release: bool,
+        scratch: &mut Scratch,
+        sink: &dyn HashSink,
+    ) -> Result<Gathered, Stop> {
+        // Readers that stay open read on into the next window: it will be wanted.
+        if release {
+            for (source, range) in self.sources.iter_mut().zip(&window.ranges) {
+                source.expect(range.end - range.start);
+            }
+        }
+        let mut out = scratch.gathered.take(&lane(self.kind, self.numbered), window.rows as usize);
+        let carried = self.carried.take();
+        let gathered = self.fill(window, release, scratch, sink, carried.as_ref(), &mut out);
+        self.carried = carried;
+        gathered?;
+        self.hash_output(&out, scratch, sink)?;
+        Ok(Gathered { kind: self.kind, rows: out })
+    }
+
+    /// Between windows: numbers that are no longer in use are forgotten, with all that refers to them.
+    pub(crate) fn tidy(&mut self, release: bool) {
+        // A carried row is a number of the pool.
+        if self.carried_next.is_some() {
+            return;
+        }
+        let generation = self.pool.generation;
+        if release {
+            self.pool.clear()
+        } else {
+            self.pool.tidy()
+        }
+        if self.pool.generation != generation {
+            self.sources.iter_mut().for_each(FastSource::release);
+        }
+    }
+
+    fn fill(
+        &mut self,
+        window: &Window,
+        release: bool,
+        scratch: &mut Scratch,
+        sink: &dyn HashSink,
+        carried_in: Option<&Rows>,
+        out: &mut Rows,
+    ) -> Result<(), Stop> {
+        let mut reading = Reading { column: self, window, release, scratch, sink, carried_out: None };
+        for run in &window.runs {
+            let input = run.input as usize;
+            let mut row = run.first_row;
+            let end = run.first_row + u64::from(run.count);
+            if window.carried_in == Some(RowRef { input: run.input, row }) {
+                let value = carried_in.ok_or_else(|| usage(format!("no value was carried for row {row}")))?;
+                out.extend(value, 0, 1);
+                row += 1;
+            }
+            while row < end {
+                let source = reading.source(input)?;
+                if row >= source.slice_end() {
+                    reading.read(input)?;
+                    continue;
+                }
+                let slice_end = source.slice_end();
+                let (slice, start) = source.slice();
+                if row < start {
+                    return Err(usage(format!("row {row} of input {input} is behind its reader")).into());
+                }
+                let count = end.min(slice_end) - row;
+                out.extend(slice, (row - start) as usize, count as usize);
+                row += count;
+            }
+        }
+        // What follows the last run of an input was dropped or carried.
+        for (input, range) in window.ranges.iter().enumerate() {
+            while reading.source(input)?.row() < range.end {
+                reading.read(input)?;
+            }
+        }
+        let carried_out = reading.carried_out;
+        // A row that is carried through a window keeps the value it came with.
+        self.carried_next = if window.carried_out == window.carried_in { carried_in.cloned() } else { carried_out };
+        if window.carried_out.is_some() != self.carried_next.is_some() {
+            let detail = format!("the carried row {:?} was not among the rows read", window.carried_out);
+            return Err(usage(detail).into());
+        }
+        Ok(())
+    }
+
+    fn hash_output(&self, out: &Rows, scratch: &mut Scratch, sink: &dyn HashSink) -> Result<(), ColumnarError> {
+        let mut from = 0;
+        while from < out.len() {
+            let range = from..(from + HASHED_AT_ONCE).min(out.len());
+            let hashes = &mut scratch.row_hashes;
+            hashes.clear();
+            match &out.lane {
+                Lane::Ids(ids) => {
+                    let of = self.pool.hashes();
+                    // A null's number means nothing, so there may be no value of that number.
+                    hashes.extend(ids[range.clone()].iter().map(|id| of.get(*id as usize).copied().unwrap_or(0)));
+                }
+                Lane::Narrow(words) => {
+                    hashes.extend(words[range.clone()].iter().map(|word| hash_narrow(self.kind, *word, &self.hasher)));
+                }
+                Lane::Wide(words) => {
+                    hashes.extend(words[range.clone()].iter().map(|word| hash_wide(self.kind, *word, &self.hasher)));
+                }
+            }
+            if let Some(present) = &out.present {
+                for (hash, present) in hashes.iter_mut().zip(&present[range.clone()]) {
+                    *hash &= u64::from(*present).wrapping_neg();
+                }
+            }
+            sink.went_out(from, hashes)?;
+            from = range.end;
+        }
+        Ok(())
+    }
+}
+
+struct Reading<'a> {
+    column: &'a mut FastColumn,
+    window: &'a Window,
+    release: bool,
+    scratch: &'a mut Scratch,
+    sink: &'a dyn HashSink,
+    carried_out: Option<Rows>,
+}
+
+impl Reading<'_> {
+    #[inline]
+    fn source(&self, input: usize) -> Result<&FastSource, ColumnarError> {
+        self.column.sources.get(input).ok_or_else(|| usage(format!("there is no input {input}")))
+    }
+
+    /// Reads the next rows of an input, never beyond the window.
+    fn read(&mut self, input: usize) -> Result<(), Stop> {
+        let range = &self.window.ranges[input];
+        let FastColumn { kind, required, path, files, numbered, pool, hasher, sources, .. } = &mut *self.column;
+        let source = &mut sources[input];
+        let first_row = source.row();
+        if first_row < range.start || first_row >= range.end {
+            return Err(usage(format!("input {input} is at row {first_row}, the window reads rows {range:?}")).into());
+        }
+        let mut shared = Shared { kind: *kind, numbered: *numbered, pool, hasher, scratch: self.scratch };
+        source.read(range.end, &mut shared)?;
+        let (slice, _) = source.slice();
+        if slice.len() == 0 {
+            let detail = format!("column `{path}` ends at row {first_row} of {}", range.end);
+            return Err(ColumnarError::corrupt_file(&files[input], detail).into());
+        }
+        if *required && let Some(null) = slice.present.as_ref().and_then(|rows| rows.iter().position(|row| *row == 0)) {
+            let (file, column) = (files[input].clone(), path.clone());
+            return Err(ColumnarError::NullInRequired { file, column, row: first_row + null as u64 }.into());
+        }
+        self.sink.came_in(input, first_row, &self.scratch.row_hashes)?;
+        if let Some(carried) = self.window.carried_out
+            && carried.input as usize == input
+            && (first_row..first_row + slice.len() as u64).contains(&carried.row)
+        {
+            let mut value = Rows::new(slice.lane.like(1));
+            value.extend(slice, (carried.row - first_row) as usize, 1);
+            self.carried_out = Some(value);
+        }
+        if source.row() == range.end && self.release {
+            source.release();
+        }
+        Ok(())
+    }
+}
+
+/// The same rows as words.
+fn without_numbers(rows: Rows, pool: &Pool) -> Rows {
+    let lane = match (rows.lane, &pool.values) {
+        (Lane::Ids(ids), PoolValues::Narrow(pool)) => {
+            Lane::Narrow(ids.iter().map(|id| pool.values().get(*id as usize).copied().unwrap_or(0)).collect())
+        }
+        (Lane::Ids(ids), PoolValues::Wide(pool)) => {
+            Lane::Wide(ids.iter().map(|id| pool.values().get(*id as usize).copied().unwrap_or(0)).collect())
+        }
+        (lane, _) => lane,
+    };
+    Rows { lane, present: rows.present }
+}
+
+/// Rows as an array of this type: for few rows.
+fn to_array(rows: &Rows, kind: Kind, pool: &Pool, data_type: &DataType) -> Result<ArrayRef, ColumnarError> {
+    let there = |row: usize| rows.present.as_ref().is_none_or(|present| present.get(row) == Some(&1));
+    let rows_of = || 0..rows.len();
+    let plain = without_numbers(rows.clone(), pool);
+    let array: ArrayRef = match (&plain.lane, &pool.values) {
+        (Lane::Narrow(words), _) if kind == Kind::F32 => {
+            Arc::new(rows_of().map(|row| there(row).then(|| f32::from_bits(words[row]))).collect::<Float32Array>())
+        }
+        (Lane::Narrow(words), _) => {
+            Arc::new(rows_of().map(|row| there(row).then(|| words[row].cast_signed())).collect::<Int32Array>())
+        }
+        (Lane::Wide(words), _) if kind == Kind::F64 => {
+            Arc::new(rows_of().map(|row| there(row).then(|| f64::from_bits(words[row]))).collect::<Float64Array>())
+        }
+        (Lane::Wide(words), _) => {
+            Arc::new(rows_of().map(|row| there(row).then(|| words[row].cast_signed())).collect::<Int64Array>())
+        }
+        (Lane::Ids(ids), PoolValues::Texts(pool)) => {
+            let text = |row: usize| there(row).then(|| pool.texts().get(ids[row] as usize).unwrap_or_default());
+            Arc::new(rows_of().map(text).collect::<BinaryArray>())
+        }
+        (Lane::Ids(_), _) => return Err(usage("numbers without their pool".into())),
+    };
+    cast(&array, data_type).map_err(|error| usage(format!("a carried value is no {data_type}: {error}")))
+}
+
+fn lane(kind: Kind, numbered: bool) -> Lane {
+    match kind {
+        _ if numbered => Lane::Ids(Vec::new()),
+        Kind::I32 | Kind::F32 => Lane::Narrow(Vec::new()),
+        Kind::I64 | Kind::F64 => Lane::Wide(Vec::new()),
+        Kind::Text | Kind::Bytes => Lane::Ids(Vec::new()),
+    }
+}
+
+/// Whether every chunk of the column has a small dictionary, as far as the footer tells.
+fn has_small_dictionaries(input: &InputFile, column: usize) -> bool {
+    let Ok(crate::resolve::ColumnPlan::Read(plan)) = input.plan(column) else { return true };
+    input.metadata().row_groups().iter().all(|group| {
+        plan.leaves.iter().all(|leaf| {
+            let chunk = group.column(*leaf);
+            chunk.dictionary_page_offset().is_some_and(|dictionary| {
+                dictionary > 0
+                    && (0..=SMALL_DICTIONARY_BYTES).contains(&chunk.data_page_offset().saturating_sub(dictionary))
+            })
+        })
+    })
+}
+
+fn usage(detail: String) -> ColumnarError {
+    ColumnarError::Usage { detail }
+}

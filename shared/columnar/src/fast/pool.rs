@@ -1,0 +1,144 @@
+//! Distinct values of a column over all its inputs, numbered: rows are moved as numbers, and values are looked at once.
+
+use std::collections::HashMap;
+
+use firn_codec::distinct::TextInterner;
+use firn_codec::{Texts, Word};
+
+use super::Stop;
+use super::kind::Kind;
+use crate::proof::ColumnHasher;
+
+/// Distinct words.
+#[derive(Debug, Default)]
+pub(crate) struct WordPool<W> {
+    ids: HashMap<W, u32>,
+    values: Vec<W>,
+}
+
+impl<W: Word> WordPool<W> {
+    fn intern(&mut self, value: W) -> (u32, bool) {
+        let next = self.values.len() as u32;
+        match self.ids.entry(value) {
+            std::collections::hash_map::Entry::Occupied(entry) => (*entry.get(), false),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(next);
+                self.values.push(value);
+                (next, true)
+            }
+        }
+    }
+
+    pub(crate) fn values(&self) -> &[W] {
+        &self.values
+    }
+}
+
+/// The values themselves.
+#[derive(Debug)]
+pub(crate) enum PoolValues {
+    Narrow(WordPool<u32>),
+    Wide(WordPool<u64>),
+    Texts(TextInterner),
+}
+
+/// Distinct values and their hashes for the output side of the proof: computed from what will be written.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    kind: Kind,
+    pub(crate) values: PoolValues,
+    hashes: Vec<u64>,
+    /// Counts how often it was emptied: numbers given before mean nothing any more.
+    pub(crate) generation: u64,
+}
+
+/// A pool of more values is emptied between windows.
+const MOST_VALUES: usize = 1 << 18;
+const MOST_TEXT_BYTES: usize = 16 << 20;
+
+impl Pool {
+    pub(crate) fn new(kind: Kind) -> Pool {
+        let values = match kind {
+            Kind::I32 | Kind::F32 => PoolValues::Narrow(WordPool::default()),
+            Kind::I64 | Kind::F64 => PoolValues::Wide(WordPool::default()),
+            Kind::Text | Kind::Bytes => PoolValues::Texts(TextInterner::new()),
+        };
+        Pool { kind, values, hashes: Vec::new(), generation: 0 }
+    }
+
+    /// The number of a word of 4 bytes.
+    pub(crate) fn narrow(&mut self, value: u32, hasher: &ColumnHasher) -> Result<u32, Stop> {
+        let PoolValues::Narrow(pool) = &mut self.values else { return Err(Stop::Unfit("words of another width")) };
+        let (id, new) = pool.intern(value);
+        if new {
+            self.hashes.push(hash_narrow(self.kind, value, hasher));
+        }
+        Ok(id)
+    }
+
+    /// The number of a word of 8 bytes.
+    pub(crate) fn wide(&mut self, value: u64, hasher: &ColumnHasher) -> Result<u32, Stop> {
+        let PoolValues::Wide(pool) = &mut self.values else { return Err(Stop::Unfit("words of another width")) };
+        let (id, new) = pool.intern(value);
+        if new {
+            self.hashes.push(hash_wide(self.kind, value, hasher));
+        }
+        Ok(id)
+    }
+
+    /// The numbers of texts.
+    pub(crate) fn texts(&mut self, texts: &Texts, hasher: &ColumnHasher) -> Result<Vec<u32>, Stop> {
+        let PoolValues::Texts(pool) = &mut self.values else { return Err(Stop::Unfit("texts in a pool of words")) };
+        let mut ids = Vec::with_capacity(texts.len());
+        if !pool.intern_all(texts, &mut ids) {
+            return Err(Stop::Unfit("texts that cannot be numbered"));
+        }
+        let known = self.hashes.len();
+        self.hashes.extend(pool.texts().iter().skip(known).map(|text| hasher.of_bytes(text)));
+        Ok(ids)
+    }
+
+    /// Hash of each value by its number.
+    pub(crate) fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Between windows, when no number of it is in use: empties it if it has become large.
+    pub(crate) fn tidy(&mut self) {
+        let large = match &self.values {
+            PoolValues::Texts(texts) => texts.texts().heap_bytes() > MOST_TEXT_BYTES,
+            _ => false,
+        };
+        if large || self.len() > MOST_VALUES {
+            self.clear();
+        }
+    }
+
+    /// Gives back its memory.
+    pub(crate) fn clear(&mut self) {
+        let generation = self.generation + 1;
+        *self = Pool { generation, ..Pool::new(self.kind) };
+    }
+}
+
+/// f of a 4-byte value of this kind.
+#[inline]
+pub(crate) fn hash_narrow(kind: Kind, value: u32, hasher: &ColumnHasher) -> u64 {
+    match kind {
+        Kind::F32 => hasher.of_float(f32::from_bits(value).into()),
+        _ => hasher.of_integer(i64::from(value.cast_signed())),
+    }
+}
+
+/// f of an 8-byte value of this kind.
+#[inline]
+pub(crate) fn hash_wide(kind: Kind, value: u64, hasher: &ColumnHasher) -> u64 {
+    match kind {
+        Kind::F64 => hasher.of_float(f64::from_bits(value)),
+        _ => hasher.of_integer(value.cast_signed()),
+    }
+}
