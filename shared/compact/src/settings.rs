@@ -1,7 +1,7 @@
 //! The dataset's keys and the table's properties, as planner and merge want them.
 
 use firn_columnar::WriterSettings;
-use firn_columnar::writer::Codec;
+use firn_columnar::writer::{Codec, Encodings};
 use firn_config::{CompactionSettings, DedupOperation, Verify};
 use firn_plan::PlanSettings;
 use firn_table::LoadedTable;
@@ -51,8 +51,34 @@ impl JobSettings {
     }
 }
 
-/// Compression follows the table; the other `write.parquet.*` properties are not read yet (Iceberg spec, "Table properties").
+/// How the table wants its files written (Iceberg's table properties `write.parquet.*`); what it does not say is Firn's choice.
 fn writer_settings(settings: &CompactionSettings, table: &LoadedTable) -> Result<WriterSettings, String> {
+    let size = |key: &str| -> Result<Option<usize>, String> { positive(key, table.property(key)) };
+    let default = WriterSettings::default();
+    let row_group_bytes = size("write.parquet.row-group-size-bytes")?.map(|bytes| bytes as u64);
+    Ok(WriterSettings {
+        compression: compression(table)?,
+        row_group_bytes: row_group_bytes.unwrap_or(settings.row_group_mb * MB),
+        page_bytes: size("write.parquet.page-size-bytes")?.unwrap_or(default.page_bytes),
+        page_rows: size("write.parquet.page-row-limit")?.unwrap_or(default.page_rows),
+        dictionary_bytes: size("write.parquet.dict-size-bytes")?.unwrap_or(default.dictionary_bytes),
+        encodings: match settings.encodings {
+            firn_config::Encodings::Compatible => Encodings::Compatible,
+            firn_config::Encodings::Modern => Encodings::Modern,
+        },
+        ..default
+    })
+}
+
+fn positive(key: &str, text: Option<&str>) -> Result<Option<usize>, String> {
+    let Some(text) = text else { return Ok(None) };
+    match text.trim().parse() {
+        Ok(number) if number > 0 => Ok(Some(number)),
+        _ => Err(format!("table property {key}: `{text}` is not a whole number above 0; correct or remove it")),
+    }
+}
+
+fn compression(table: &LoadedTable) -> Result<Codec, String> {
     const CODEC: &str = "write.parquet.compression-codec";
     const LEVEL: &str = "write.parquet.compression-level";
     let level = table
@@ -62,11 +88,10 @@ fn writer_settings(settings: &CompactionSettings, table: &LoadedTable) -> Result
             text.trim().parse::<i32>().map_err(|_| format!("table property {LEVEL}: `{text}` is not a whole number"))
         })
         .transpose()?;
-    let compression = match table.property(CODEC) {
-        Some(name) => Codec::parse(name, level).map_err(|error| format!("table property {CODEC}: {error}"))?,
-        None => Codec::parse("zstd", level).map_err(|error| format!("table property {LEVEL}: {error}"))?,
-    };
-    Ok(WriterSettings { compression, row_group_bytes: settings.row_group_mb * MB, ..WriterSettings::default() })
+    match table.property(CODEC) {
+        Some(name) => Codec::parse(name, level).map_err(|error| format!("table property {CODEC}: {error}")),
+        None => Codec::parse("zstd", level).map_err(|error| format!("table property {LEVEL}: {error}")),
+    }
 }
 
 /// What the planner needs of a dataset's settings.
@@ -77,4 +102,19 @@ pub fn plan_settings(settings: &CompactionSettings) -> PlanSettings {
         usize::try_from(settings.backlog_file_threshold).unwrap_or(usize::MAX),
         settings.group_budget_mb,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_whole_numbers_above_0() {
+        assert_eq!(positive("k", None), Ok(None));
+        assert_eq!(positive("k", Some(" 20000 ")), Ok(Some(20_000)));
+        for wrong in ["0", "-1", "1k", ""] {
+            let message = positive("write.parquet.page-row-limit", Some(wrong)).unwrap_err();
+            assert!(message.contains("write.parquet.page-row-limit") && message.contains(wrong), "{message}");
+        }
+    }
 }

@@ -41,6 +41,7 @@ const DEFAULT_SCHEDULE: &str = "0 2 * * *";
 const COLD_AFTER_KEY: &str = "compactColdAfter";
 const DEFAULT_COLD_AFTER: Duration = Duration::from_secs(3600);
 const VERIFY_KEY: &str = "verify";
+const ENCODINGS_KEY: &str = "encodings";
 const DEDUP_OPERATION_KEY: &str = "dedupOperation";
 
 /// Keys that hold for all datasets at once.
@@ -48,7 +49,7 @@ pub(crate) const PASS_KEYS: [&str; 4] =
     [BACKLOG_CHECK_INTERVAL.key, SCHEDULE_KEY, SCHEDULE_CATCH_UP.key, RUNTIME_DEADLINE.key];
 
 /// Keys that a dataset may override.
-pub(crate) const SETTINGS_KEYS: [&str; 16] = [
+pub(crate) const SETTINGS_KEYS: [&str; 17] = [
     BACKLOG_FILES.key,
     MIN_FILE.key,
     TARGET.key,
@@ -63,6 +64,7 @@ pub(crate) const SETTINGS_KEYS: [&str; 16] = [
     ROW_GROUP.key,
     READ_BATCH.key,
     VERIFY_KEY,
+    ENCODINGS_KEY,
     COOLDOWN.key,
     DEDUP_OPERATION_KEY,
 ];
@@ -111,12 +113,24 @@ pub struct CompactionSettings {
     pub row_group_mb: u64,
     /// `readBatchKb` (1024): size of a batch that is read.
     pub read_batch_kb: u64,
+    /// `encodings` (compatible): which encodings of Parquet outputs may have.
+    pub encodings: Encodings,
     /// `verify` (stream): how an output is proved before the commit.
     pub verify: Verify,
     /// `cooldownHours` (6): how long parked work rests.
     pub cooldown_hours: u64,
     /// `dedupOperation` (overwrite): what kind of snapshot a merge makes that dropped rows.
     pub dedup_operation: DedupOperation,
+}
+
+/// Which encodings outputs may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encodings {
+    /// `compatible`: those that every reader of Parquet knows (PLAIN and dictionaries). Iceberg's vectorised reader for Spark refuses tables
+    /// with others in releases that are in use everywhere.
+    Compatible,
+    /// `modern`: also DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT, where they are smaller.
+    Modern,
 }
 
 /// How an output is proved before the commit (design section 5).
@@ -153,6 +167,7 @@ impl Default for CompactionSettings {
             max_partitions_per_pass: MAX_PARTITIONS.default,
             row_group_mb: ROW_GROUP.default,
             read_batch_kb: READ_BATCH.default,
+            encodings: Encodings::Compatible,
             verify: Verify::Stream,
             cooldown_hours: COOLDOWN.default,
             dedup_operation: DedupOperation::Overwrite,
@@ -213,6 +228,9 @@ impl CompactionSettings {
             max_partitions_per_pass: number(&MAX_PARTITIONS, self.max_partitions_per_pass),
             row_group_mb: number(&ROW_GROUP, self.row_group_mb),
             read_batch_kb: number(&READ_BATCH, self.read_batch_kb),
+            encodings: section
+                .word(ENCODINGS_KEY, &[("compatible", Encodings::Compatible), ("modern", Encodings::Modern)])
+                .unwrap_or(self.encodings),
             verify: section
                 .word(VERIFY_KEY, &[("stream", Verify::Stream), ("reread", Verify::Reread)])
                 .unwrap_or(self.verify),

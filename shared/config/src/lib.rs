@@ -26,7 +26,7 @@ mod storage;
 mod yaml;
 
 pub use catalog::{Catalog, Database, RestAuth, RestCatalog, SqlCatalog};
-pub use compaction::{Compaction, CompactionSettings, DedupOperation, Verify};
+pub use compaction::{Compaction, CompactionSettings, DedupOperation, Encodings, Verify};
 pub use config::Config;
 pub use dataset::{Dataset, TableName};
 pub use duration::{hours, minutes, parse_duration};

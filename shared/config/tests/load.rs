@@ -74,6 +74,7 @@ fn the_local_folder_example_loads_with_every_default() {
         max_partitions_per_pass: 500,
         row_group_mb: 32,
         read_batch_kb: 1024,
+        encodings: firn_config::Encodings::Compatible,
         verify: Verify::Stream,
         cooldown_hours: 6,
         dedup_operation: DedupOperation::Overwrite,
@@ -148,7 +149,7 @@ fn every_key_can_be_set() {
     let text = "\
 storage: {account: lake01, blobServiceUri: 'https://b.example', queueServiceUri: 'https://q.example', credential: managedIdentity, clientId: abc, stateContainer: state, queue: work}
 catalog: {type: rest, uri: 'https://catalog.example/', name: n, warehouse: w, auth: oauth2, token: t, credential: 'id:secret', oauth2ServerUri: 'https://login.example', scope: s, headers: {X-A: one, X-B: '2'}, vendedCredentials: false}
-compaction: {backlogCheckIntervalMinutes: 5, schedule: '30 4 * * 1-5', scheduleCatchUpHours: 3, runtimeDeadlineHours: 2, backlogFileThreshold: 50, minFileSizeMb: 16, targetSizeMb: 64, commitRetryMax: 0, snapshotRetentionHours: 48, compactMinFiles: off, compactColdAfter: off, memoryMb: 360, tempDiskMb: 0, groupBudgetMb: 256, maxPartitionsPerPass: 7, rowGroupMb: 8, readBatchKb: 512, verify: reread, cooldownHours: 0, dedupOperation: replace}
+compaction: {backlogCheckIntervalMinutes: 5, schedule: '30 4 * * 1-5', scheduleCatchUpHours: 3, runtimeDeadlineHours: 2, backlogFileThreshold: 50, minFileSizeMb: 16, targetSizeMb: 64, commitRetryMax: 0, snapshotRetentionHours: 48, compactMinFiles: off, compactColdAfter: off, memoryMb: 360, tempDiskMb: 0, groupBudgetMb: 256, maxPartitionsPerPass: 7, rowGroupMb: 8, readBatchKb: 512, encodings: modern, verify: reread, cooldownHours: 0, dedupOperation: replace}
 maintenance: {expireSnapshotsIntervalMinutes: 10, orphanCleanupIntervalMinutes: 20, orphanMinAgeHours: 3, orphanGraceHours: 0, orphanMetadata: true, receiptDays: 1}
 ingestion:
   datasets:
@@ -184,6 +185,7 @@ ingestion:
         max_partitions_per_pass: 7,
         row_group_mb: 8,
         read_batch_kb: 512,
+        encodings: firn_config::Encodings::Modern,
         verify: Verify::Reread,
         cooldown_hours: 0,
         dedup_operation: DedupOperation::Replace,
@@ -569,7 +571,8 @@ fn variables_come_from_the_environment() {
 #[test]
 fn no_secret_is_ever_printed() {
     let secret = "hunter2";
-    let connection = format!("AccountName=a;AccountKey={secret}");
+    // A key is Base64 of whole bytes.
+    let connection = format!("AccountName=a;AccountKey={secret}x");
     let pairs = [("SECRET", secret), ("CONNECTION", connection.as_str()), ("URL", "postgresql://u:hunter2@h/d")];
     let good = format!(
         "storage: {{connectionString: '${{CONNECTION}}'}}\ncatalog: {{type: sql, uri: '${{URL}}', name: n}}\n{INGESTION}"
