@@ -283,8 +283,8 @@ impl Sort<'_> {
         let turns = if done.iter().all(Option::is_some) { Turns::default() } else { Turns::of(order) };
         let mut columns = Vec::new();
         let mut encoded_bytes = done.iter().flatten().map(EncodedColumn::bytes).sum();
-        for column in 0..self.task.schema.fields().len() {
-            if let Some(encoded) = done[column].take() {
+        for (column, done) in done.iter_mut().enumerate() {
+            if let Some(encoded) = done.take() {
                 columns.push(encoded);
                 continue;
             }
