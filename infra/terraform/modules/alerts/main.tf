@@ -94,7 +94,7 @@ resource "azapi_resource" "rules" {
       }
       autoMitigate = true
       actions = {
-        actionGroups = azapi_resource.group[*].id
+        actionGroups = var.email == "" ? [] : [azapi_resource.group[0].id]
       }
     }
   }

@@ -32,16 +32,12 @@ variable "subnet_delegation" {
   type = string
 }
 
-locals {
-  # From the length of the network's prefix to 26.
-  subnet_bits = 26 - tonumber(split("/", var.address_prefix)[1])
-}
-
 resource "azapi_resource" "network" {
   type      = "Microsoft.Network/virtualNetworks@2024-05-01"
   parent_id = var.parent_id
   name      = "vnet-${var.name}"
   location  = var.location
+  # Two subnets of 64 addresses: from the length of the prefix to 26.
   body = {
     properties = {
       addressSpace = {
@@ -51,7 +47,7 @@ resource "azapi_resource" "network" {
         {
           name = "functions"
           properties = {
-            addressPrefix = cidrsubnet(var.address_prefix, local.subnet_bits, 0)
+            addressPrefix = cidrsubnet(var.address_prefix, 26 - tonumber(split("/", var.address_prefix)[1]), 0)
             delegations = [
               {
                 name = "functions"
@@ -65,7 +61,7 @@ resource "azapi_resource" "network" {
         {
           name = "endpoints"
           properties = {
-            addressPrefix = cidrsubnet(var.address_prefix, local.subnet_bits, 1)
+            addressPrefix = cidrsubnet(var.address_prefix, 26 - tonumber(split("/", var.address_prefix)[1]), 1)
           }
         }
       ]
