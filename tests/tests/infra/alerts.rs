@@ -151,4 +151,8 @@ fn a_rule_looks_back_as_far_as_its_query() {
     }
     assert!(query(&alerts()["poison"]).contains("ago(30m)"));
     assert_eq!(alerts()["no-tick"]["windowSize"], "P2D", "as long as the longest noTickMinutes");
+    let main = crate::terraform_deployment().0.remove("main").unwrap();
+    let mut numbers = Vec::new();
+    main.locals["no_tick_minutes"].walk(&mut |value| numbers.extend(value.literal().map(str::to_owned)));
+    assert_eq!(numbers, ["3", "60", "2880"], "three intervals, an hour, the longest");
 }
