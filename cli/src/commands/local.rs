@@ -113,6 +113,14 @@ fn prepare(config: &Config, path: &Path, root: &Path) -> Result<HostOptions, Str
             path.display()
         ));
     };
+    let Some(connection) = &storage.connection_string else {
+        return Err(format!(
+            "{}: storage.credential: {} is for Azure: this host asks queues by connection string; write connectionString: \
+             UseDevelopmentStorage=true for Azurite",
+            path.display(),
+            storage.credential.as_str()
+        ));
+    };
     App::find()?.stage(root)?;
     let here = std::env::current_dir().map_err(|error| format!("the working directory is unknown: {error}"))?;
     let mut options = HostOptions::new(root);
@@ -124,10 +132,8 @@ fn prepare(config: &Config, path: &Path, root: &Path) -> Result<HostOptions, Str
     let path = path.display().to_string();
     options.settings.insert("AzureFunctionsWebHost__hostid".into(), host_id(&path));
     options.settings.insert("FIRN_CONFIG".into(), path);
-    if let Some(connection) = &storage.connection_string {
-        // The queue that the handler sends to is the one that the host listens to.
-        options.settings.insert("AzureWebJobsStorage".into(), connection.expose().to_owned());
-    }
+    // The queue that the handler sends to is the one that the host listens to.
+    options.settings.insert("AzureWebJobsStorage".into(), connection.expose().to_owned());
     Ok(options)
 }
 

@@ -46,6 +46,7 @@ pub struct Azurite {
     queue_port: u16,
     table_port: u16,
     data: PathBuf,
+    tls: bool,
 }
 
 impl Azurite {
@@ -54,11 +55,24 @@ impl Azurite {
     /// # Errors
     /// A sentence: it cannot be installed, or does not answer.
     pub fn try_start() -> Result<Azurite, String> {
+        Self::try_launch(None)
+    }
+
+    /// The same over TLS, with this certificate and key (PEM); it also takes tokens of Entra, as far as their times, issuer and audience
+    /// go: it knows no identity and no role.
+    ///
+    /// # Errors
+    /// As [`Azurite::try_start`].
+    pub fn try_start_with_tls(certificate: &Path, key: &Path) -> Result<Azurite, String> {
+        Self::try_launch(Some((certificate, key)))
+    }
+
+    fn try_launch(tls: Option<(&Path, &Path)>) -> Result<Azurite, String> {
         let installation = install().map_err(|error| error.to_string())?;
         // Another process may take a port between our look and Azurite's start: then it ends at once and we try others.
         let mut last = String::new();
         for _ in 0..5 {
-            match Self::launch(&installation) {
+            match Self::launch(&installation, tls) {
                 Ok(azurite) => return Ok(azurite),
                 Err(reason) => last = reason,
             }
@@ -66,16 +80,21 @@ impl Azurite {
         Err(format!("does not start: {last}"))
     }
 
-    fn launch(installation: &Path) -> Result<Azurite, String> {
+    fn launch(installation: &Path, tls: Option<(&Path, &Path)>) -> Result<Azurite, String> {
         let told = |error: std::io::Error| error.to_string();
         let [blob_port, queue_port, table_port] = free_ports().map_err(told)?;
         let data = tempfile::Builder::new().prefix("firn-azurite-").tempdir().map_err(told)?;
         let log_path = data.path().join("azurite.out");
         let log = File::create(&log_path).map_err(told)?;
-        let process = Command::new("node")
+        let mut command = Command::new("node");
+        command
             .arg("--require")
             .arg(installation.join(END_WITH_PARENT_FILE))
-            .arg(installation.join("node_modules/azurite/dist/src/azurite.js"))
+            .arg(installation.join("node_modules/azurite/dist/src/azurite.js"));
+        if let Some((certificate, key)) = tls {
+            command.arg("--cert").arg(certificate).arg("--key").arg(key).args(["--oauth", "basic"]);
+        }
+        let process = command
             .args(["--skipApiVersionCheck", "--disableTelemetry", "--silent"])
             .args(["--blobPort", &blob_port.to_string()])
             .args(["--queuePort", &queue_port.to_string()])
@@ -88,7 +107,7 @@ impl Azurite {
             .stderr(log)
             .spawn()
             .map_err(|error| format!("`node` cannot be started ({error}): {NODE_REMEDY}"))?;
-        let mut azurite = Azurite { process, blob_port, queue_port, table_port, data: data.keep() };
+        let mut azurite = Azurite { process, blob_port, queue_port, table_port, data: data.keep(), tls: tls.is_some() };
         azurite.wait_until_ready(&log_path)?;
         Ok(azurite)
     }
@@ -96,7 +115,7 @@ impl Azurite {
     fn wait_until_ready(&mut self, log: &Path) -> Result<(), String> {
         let start = Instant::now();
         let ports = [self.blob_port, self.queue_port, self.table_port];
-        while !ports.iter().all(|port| answers(*port)) {
+        while !ports.iter().all(|port| if self.tls { listens(*port) } else { answers(*port) }) {
             let said = || fs::read_to_string(log).unwrap_or_default();
             if let Ok(Some(status)) = self.process.try_wait() {
                 return Err(format!("it ended with {status}: {}", said()));
@@ -119,9 +138,19 @@ impl Azurite {
         self.queue_port
     }
 
-    /// The endpoint of the blob service, with the account: `http://127.0.0.1:<port>/devstoreaccount1`.
+    /// The endpoint of the blob service, with the account, such as `http://127.0.0.1:<port>/devstoreaccount1`.
     pub fn blob_endpoint(&self) -> String {
-        endpoint(self.blob_port)
+        self.endpoint(self.blob_port)
+    }
+
+    /// The endpoint of the queue service, with the account.
+    pub fn queue_endpoint(&self) -> String {
+        self.endpoint(self.queue_port)
+    }
+
+    fn endpoint(&self, port: u16) -> String {
+        let protocol = if self.tls { "https" } else { "http" };
+        format!("{protocol}://127.0.0.1:{port}/{ACCOUNT}")
     }
 
     /// The connection string for all three services, as Azure's tools and libraries take it.
@@ -137,11 +166,12 @@ impl Azurite {
     /// The same, with other ports for blobs and queues.
     pub fn connection_string_through(&self, blob_port: u16, queue_port: u16) -> String {
         format!(
-            "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};BlobEndpoint={};QueueEndpoint={};\
+            "DefaultEndpointsProtocol={};AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};BlobEndpoint={};QueueEndpoint={};\
              TableEndpoint={};",
-            endpoint(blob_port),
-            endpoint(queue_port),
-            endpoint(self.table_port)
+            if self.tls { "https" } else { "http" },
+            self.endpoint(blob_port),
+            self.endpoint(queue_port),
+            self.endpoint(self.table_port)
         )
     }
 }
@@ -154,15 +184,15 @@ impl Drop for Azurite {
     }
 }
 
-fn endpoint(port: u16) -> String {
-    format!("http://127.0.0.1:{port}/{ACCOUNT}")
-}
-
 fn free_ports() -> std::io::Result<[u16; 3]> {
     // All three are held before the first is let go, so they differ.
     let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let held = [bind()?, bind()?, bind()?];
     Ok([held[0].local_addr()?.port(), held[1].local_addr()?.port(), held[2].local_addr()?.port()])
+}
+
+fn listens(port: u16) -> bool {
+    TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Duration::from_secs(2)).is_ok()
 }
 
 fn answers(port: u16) -> bool {

@@ -10,7 +10,7 @@ use crate::error::{ConfigError, ConfigErrors};
 use crate::maintenance::{self, Maintenance};
 use crate::reader::{Lines, Reader};
 use crate::section::{Section, Unknown};
-use crate::storage::{self, Credential, Storage};
+use crate::storage::{self, Storage};
 use crate::yaml;
 
 /// What messages call a configuration that was not read from a file.
@@ -119,15 +119,6 @@ impl Config {
                 problems.push(self.problem("catalog.uri", message));
             }
             Catalog::Sql(_) => {}
-        }
-        if let Some(storage) = &self.storage
-            && storage.credential != Credential::ConnectionString
-        {
-            let message = format!(
-                "\"{}\" comes with a later version; write connectionString: ${{NAME}} and set it in the environment",
-                storage.credential.as_str()
-            );
-            problems.push(self.problem("storage.credential", message));
         }
         problems
     }

@@ -58,14 +58,15 @@ impl Credential {
 }
 
 impl Storage {
-    /// Whether the connection string leads to an emulator on this machine.
+    /// Whether it leads to an emulator on this machine.
     pub fn is_emulator(&self) -> bool {
-        self.connection_string.as_ref().is_some_and(|secret| {
-            let parts = || connection_parts(secret.expose());
-            let development = parts().any(|(key, value)| key == "UseDevelopmentStorage" && value == "true");
-            let endpoints = || parts().filter(|(key, _)| matches!(*key, "BlobEndpoint" | "QueueEndpoint"));
-            development || (endpoints().next().is_some() && endpoints().all(|(_, uri)| is_loopback(uri)))
-        })
+        self.blob_service_uri.as_deref().is_some_and(is_loopback)
+            || self.connection_string.as_ref().is_some_and(|secret| {
+                let parts = || connection_parts(secret.expose());
+                let development = parts().any(|(key, value)| key == "UseDevelopmentStorage" && value == "true");
+                let endpoints = || parts().filter(|(key, _)| matches!(*key, "BlobEndpoint" | "QueueEndpoint"));
+                development || (endpoints().next().is_some() && endpoints().all(|(_, uri)| is_loopback(uri)))
+            })
     }
 }
 
@@ -257,6 +258,10 @@ mod tests {
         };
         assert!(storage("UseDevelopmentStorage=true").is_emulator());
         assert!(storage("AccountName=a;AccountKey=b;BlobEndpoint=http://127.0.0.1:1/a;").is_emulator());
+        let by_address =
+            |uri: &str| Storage { connection_string: None, blob_service_uri: Some(uri.into()), ..storage("") };
+        assert!(by_address("https://127.0.0.1:1/devstoreaccount1").is_emulator());
+        assert!(!by_address("https://a.blob.core.windows.net").is_emulator());
         assert!(!storage("AccountName=a;AccountKey=b").is_emulator());
         assert!(!storage("AccountName=a;AccountKey=b;BlobEndpoint=https://a.blob.core.windows.net").is_emulator());
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use firn_columnar::{StopFlag, sweep_stale};
 use firn_compact::{HostServices, LeaseTurns, MemoryBudget, Services};
 use firn_config::{Catalog, Config, Database};
-use firn_state::StateStore;
-use firn_storage::azure::{AzureOptions, AzureQueue, AzureStore, ConnectionString};
+use firn_state::{StateStore, account_of};
+use firn_storage::azure::{AzureAccount, AzureOptions, AzureQueue, AzureStore};
 use firn_storage::{BlobStore, Clock, Queue, RoutingStore};
 use firn_table::{SqlCatalog, TableStore};
 use firn_telemetry::Emitter;
@@ -23,7 +23,7 @@ use crate::report::PassError;
 /// [`PassError::Usage`] for what this version cannot use, [`PassError::Unavailable`] for what is not there.
 pub(crate) async fn open(config: &Config) -> Result<Services, PassError> {
     let account = Account::of(config)?;
-    open_with(config, account.as_ref().map(|account| &account.store)).await
+    open_with(config, account.as_ref()).await
 }
 
 /// Opens what the functions of the host work with: the services of a pass, state, queue and the process's memory. Creates the
@@ -38,9 +38,9 @@ pub async fn open_host(
     emitter: Emitter,
     run_limit: Option<Duration>,
 ) -> Result<HostServices, PassError> {
-    let Queued { store, state, queue } = open_queue(&config).await?;
+    let Queued { account, state, queue } = open_queue(&config).await?;
     Ok(HostServices {
-        compact: open_with(&config, Some(&store)).await?,
+        compact: open_with(&config, Some(&account)).await?,
         queue: Arc::new(queue),
         emitter,
         clock: Clock::system(),
@@ -61,7 +61,7 @@ fn process_memory_mb(config: &Config) -> u64 {
 
 /// What lies in the storage account beside the tables.
 pub(crate) struct Queued {
-    store: AzureStore,
+    account: Account,
     pub(crate) state: StateStore,
     pub(crate) queue: AzureQueue,
 }
@@ -71,19 +71,19 @@ pub(crate) struct Queued {
 /// # Errors
 /// [`PassError::Usage`] without a `storage` section, [`PassError::Unavailable`] for what does not answer.
 pub(crate) async fn open_queue(config: &Config) -> Result<Queued, PassError> {
-    let Some((storage, Account { connection, store })) = config.storage.as_ref().zip(Account::of(config)?) else {
+    let Some((storage, account)) = config.storage.as_ref().zip(Account::of(config)?) else {
         let message = "there is no queue without a storage section; write for example\n  \
                        storage: { connectionString: \"UseDevelopmentStorage=true\" }";
         return Err(PassError::Usage(format!("{}: {message}", config.file)));
     };
-    let state = StateStore::in_container(store.clone(), &storage.state_container).await.map_err(state_error)?;
-    let queue = AzureQueue::open(&connection, &storage.queue)
+    let state = StateStore::in_container(account.store.clone(), &storage.state_container).await.map_err(state_error)?;
+    let queue = AzureQueue::open(&account.access, &storage.queue)
         .map_err(|error| PassError::Usage(format!("storage.queue: {error}")))?;
     queue.create().await.map_err(queue_error)?;
-    Ok(Queued { store, state, queue })
+    Ok(Queued { account, state, queue })
 }
 
-async fn open_with(config: &Config, account: Option<&AzureStore>) -> Result<Services, PassError> {
+async fn open_with(config: &Config, account: Option<&Account>) -> Result<Services, PassError> {
     let store = table_store(account);
     let catalog = match &config.catalog {
         Catalog::Sql(sql) => match &sql.database {
@@ -102,29 +102,30 @@ async fn open_with(config: &Config, account: Option<&AzureStore>) -> Result<Serv
 
 /// The storage account of the configuration.
 struct Account {
-    connection: ConnectionString,
+    access: AzureAccount,
     store: AzureStore,
 }
 
 impl Account {
     fn of(config: &Config) -> Result<Option<Self>, PassError> {
-        let Some(text) = config.storage.as_ref().and_then(|storage| storage.connection_string.as_ref()) else {
-            return Ok(None);
-        };
-        let wrong = |error: &dyn std::fmt::Display| PassError::Usage(format!("storage.connectionString: {error}"));
-        let connection = ConnectionString::parse(text.expose()).map_err(|error| wrong(&error))?;
-        let store = AzureStore::new(&connection, AzureOptions::default()).map_err(|error| wrong(&error))?;
-        Ok(Some(Self { connection, store }))
+        let Some(storage) = &config.storage else { return Ok(None) };
+        let access = account_of(storage).map_err(state_error)?;
+        let store = AzureStore::new(&access, AzureOptions::default())
+            .map_err(|error| PassError::Usage(format!("storage: {error}")))?;
+        Ok(Some(Self { access, store }))
     }
 }
 
-fn table_store(account: Option<&AzureStore>) -> TableStore {
+/// Where tables lie: local files, the account itself, and with an identity every account that a location names.
+fn table_store(account: Option<&Account>) -> TableStore {
     let mut stores = RoutingStore::new();
-    if let Some(azure) = account {
-        stores = stores.with_account(azure.account(), Arc::new(azure.clone()));
+    if let Some(Account { access, store }) = account {
+        stores = stores
+            .with_account(store.account(), Arc::new(store.clone()))
+            .with_siblings_of(access, AzureOptions::default());
     }
     let stores: Arc<dyn BlobStore> = Arc::new(stores);
-    TableStore::new(stores).with_default_account(account.map(AzureStore::account))
+    TableStore::new(stores).with_default_account(account.map(|account| account.store.account()))
 }
 
 fn not_yet(what: &str) -> PassError {

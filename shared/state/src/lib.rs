@@ -4,10 +4,12 @@
 //! A reader follows one partition through its files: [`send`] (the planner: new, again, raise the rule, leave), [`start`] (the
 //! worker before the work), [`finish`] (after it, and the poison queue), all over the record in [`inflight`].
 //!
+//! - [`account`]: the storage account of a configuration;
 //! - [`store`]: reading and changing documents; [`address`]: where each lies; [`document`]: how it is written;
 //! - [`ticks`], [`passes`], [`parked`]: the other documents;
 //! - [`error`]: failures, by what the caller does next.
 
+pub mod account;
 pub mod address;
 pub mod document;
 pub mod error;
@@ -24,6 +26,7 @@ mod testing;
 pub mod ticks;
 mod time;
 
+pub use account::account_of;
 pub use address::{Address, StateRoot};
 pub use document::Document;
 pub use error::StateError;

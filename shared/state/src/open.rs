@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use firn_config::{Config, Storage};
 use firn_model::BlobId;
-use firn_storage::{AzureOptions, AzureStore, ConnectionString, LocalStore};
+use firn_storage::{AzureOptions, AzureStore, LocalStore};
 
+use crate::account::account_of;
 use crate::address::StateRoot;
 use crate::error::StateError;
 use crate::store::StateStore;
@@ -40,16 +41,9 @@ impl StateStore {
 }
 
 async fn in_account(storage: &Storage) -> Result<StateStore, StateError> {
-    let wrong =
-        |problem: &dyn std::fmt::Display| StateError::Configuration(format!("storage.connectionString: {problem}"));
-    let Some(secret) = &storage.connection_string else {
-        return Err(wrong(&format!(
-            "is missing, and credential: {} comes with a later version",
-            storage.credential.as_str()
-        )));
-    };
-    let connection = ConnectionString::parse(secret.expose()).map_err(|error| wrong(&error))?;
-    let azure = AzureStore::new(&connection, AzureOptions::default()).map_err(|error| wrong(&error))?;
+    let account = account_of(storage)?;
+    let azure = AzureStore::new(&account, AzureOptions::default())
+        .map_err(|error| StateError::Configuration(format!("storage: {error}")))?;
     StateStore::in_container(azure, &storage.state_container).await
 }
 
@@ -72,9 +66,9 @@ mod tests {
 
     use super::*;
 
-    fn config(catalog: &str, storage: &str) -> Config {
+    fn config(catalog: &str) -> Config {
         let text = format!(
-            "{storage}catalog: {{type: sql, uri: 'sqlite:////c.db', name: n{catalog}}}\n\
+            "catalog: {{type: sql, uri: 'sqlite:////c.db', name: n{catalog}}}\n\
              ingestion: {{datasets: [{{name: readings, table: a.b}}]}}"
         );
         Config::load(&text, &HashMap::new()).unwrap()
@@ -82,14 +76,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_storage_account_the_state_is_a_folder_of_the_warehouse() {
-        let state = StateStore::open(&config(", warehouse: 'file:///wh/'", "")).await.unwrap();
+        let state = StateStore::open(&config(", warehouse: 'file:///wh/'")).await.unwrap();
         assert_eq!(state.root().tick("compact").blob(), &BlobId::local("/wh/firn-state/ticks/compact"));
-    }
-
-    #[tokio::test]
-    async fn a_credential_that_is_not_there_yet_is_named() {
-        let config = config("", "storage: {account: acct}\n");
-        let error = StateStore::open(&config).await.unwrap_err();
-        assert!(error.to_string().contains("credential: managedIdentity comes with a later version"), "{error}");
     }
 }

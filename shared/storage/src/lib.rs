@@ -23,7 +23,10 @@ pub mod retry;
 pub mod routing;
 pub mod store;
 
-pub use azure::{AzureOptions, AzureQueue, AzureStore, ConnectionError, ConnectionString};
+pub use azure::{
+    AccountAddress, AzureAccount, AzureOptions, AzureQueue, AzureStore, ConnectionError, ConnectionString, Identity,
+    IdentityKind, TokenError, TokenSource,
+};
 pub use clock::Clock;
 pub use error::StorageError;
 pub use lease::{Lease, LeaseError, LeaseId, LeaseKeeper};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -10,24 +10,53 @@ use firn_model::{BlobId, BlobIdError};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
-use crate::azure::{AzureOptions, AzureStore, ConnectionError, ConnectionString};
+use crate::azure::{AzureAccount, AzureOptions, AzureStore, ConnectionError};
 use crate::error::StorageError;
 use crate::lease::LeaseId;
 use crate::local::LocalStore;
 use crate::store::{BlobProperties, BlobStore, BlobUpload, DeleteCondition, Deleted, ListedBlob, PutCondition};
 
-/// Sends local ids to the file system and every other id to the store of its account. An account that nobody configured is
-/// an error that names it.
+/// Sends local ids to the file system and every other id to the store of its account. With an identity, accounts that nobody
+/// named are opened with the same one when they are first met; a key is good for its account only, and any other is an
+/// error that names it.
 #[derive(Debug, Clone)]
 pub struct RoutingStore {
     local: Arc<dyn BlobStore>,
     accounts: BTreeMap<String, Arc<dyn BlobStore>>,
     default_account: Option<String>,
+    siblings: Option<Arc<Siblings>>,
+}
+
+/// Accounts that are opened with the identity of one that is configured.
+#[derive(Debug)]
+struct Siblings {
+    of: AzureAccount,
+    options: AzureOptions,
+    opened: Mutex<BTreeMap<String, AzureStore>>,
+}
+
+impl Siblings {
+    /// None: the credential is good for its own account only.
+    fn store(&self, account: &str) -> Option<Result<AzureStore, ConnectionError>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = opened.get(account) {
+            return Some(Ok(store.clone()));
+        }
+        let made = AzureStore::new(&self.of.sibling(account)?, self.options.clone());
+        Some(made.inspect(|store| {
+            opened.insert(account.to_owned(), store.clone());
+        }))
+    }
 }
 
 impl Default for RoutingStore {
     fn default() -> Self {
-        RoutingStore { local: Arc::new(LocalStore::new()), accounts: BTreeMap::new(), default_account: None }
+        RoutingStore {
+            local: Arc::new(LocalStore::new()),
+            accounts: BTreeMap::new(),
+            default_account: None,
+            siblings: None,
+        }
     }
 }
 
@@ -53,12 +82,20 @@ impl RoutingStore {
         self
     }
 
-    /// With the storage account of a connection string.
+    /// With a storage account, and with others that its identity can reach.
     ///
     /// # Errors
     /// As [`AzureStore::new`].
-    pub fn with_connection(self, text: &ConnectionString, options: AzureOptions) -> Result<Self, ConnectionError> {
-        Ok(self.with_account(text.account(), Arc::new(AzureStore::new(text, options)?)))
+    pub fn with_connection(self, account: &AzureAccount, options: AzureOptions) -> Result<Self, ConnectionError> {
+        let store = AzureStore::new(account, options.clone())?;
+        Ok(self.with_account(account.account(), Arc::new(store)).with_siblings_of(account, options))
+    }
+
+    /// With every account that the identity of `account` can reach. Nothing changes where it has a key.
+    #[must_use]
+    pub fn with_siblings_of(mut self, account: &AzureAccount, options: AzureOptions) -> Self {
+        self.siblings = Some(Arc::new(Siblings { of: account.clone(), options, opened: Mutex::default() }));
+        self
     }
 
     /// The account of URLs in the short form: the first that was added.
@@ -74,21 +111,34 @@ impl RoutingStore {
         BlobId::parse_with(url, self.default_account.as_deref())
     }
 
-    fn store(&self, id: &BlobId) -> Result<&Arc<dyn BlobStore>, StorageError> {
-        if id.is_local() {
-            return Ok(&self.local);
+    fn store(&self, id: &BlobId) -> Result<Arc<dyn BlobStore>, StorageError> {
+        match self.named(id) {
+            Some(store) => Ok(store.clone()),
+            None => Ok(Arc::new(self.sibling(id)?)),
         }
-        self.accounts.get(&id.account).ok_or_else(|| {
-            let known: Vec<_> = self.accounts.keys().map(String::as_str).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let account = &id.account;
-            StorageError::invalid(
-                id,
-                format!(
-                    "no credentials for storage account `{account}`: set storage.connectionString (configured: {known})"
-                ),
-            )
-        })
+    }
+
+    /// The store that was given for it.
+    fn named(&self, id: &BlobId) -> Option<&Arc<dyn BlobStore>> {
+        if id.is_local() { Some(&self.local) } else { self.accounts.get(&id.account) }
+    }
+
+    fn sibling(&self, id: &BlobId) -> Result<AzureStore, StorageError> {
+        match self.siblings.as_ref().and_then(|siblings| siblings.store(&id.account)) {
+            Some(opened) => opened.map_err(|error| StorageError::invalid(id, error.to_string())),
+            None => {
+                let known: Vec<_> = self.accounts.keys().map(String::as_str).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                let account = &id.account;
+                Err(StorageError::invalid(
+                    id,
+                    format!(
+                        "no credentials for storage account `{account}`: a connection string is good for its own account; write \
+                         storage.credential with an identity that has a role on both (configured: {known})"
+                    ),
+                ))
+            }
+        }
     }
 }
 
@@ -121,9 +171,12 @@ impl BlobStore for RoutingStore {
     }
 
     fn list(&self, prefix: &BlobId) -> BoxStream<'_, Result<ListedBlob, StorageError>> {
-        match self.store(prefix) {
-            Ok(store) => store.list(prefix),
-            Err(error) => stream::iter([Err(error)]).boxed(),
+        match self.named(prefix) {
+            Some(store) => store.list(prefix),
+            None => match self.sibling(prefix) {
+                Ok(store) => store.list_owned(prefix),
+                Err(error) => stream::iter([Err(error)]).boxed(),
+            },
         }
     }
 
@@ -140,6 +193,9 @@ impl BlobStore for RoutingStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::azure::ConnectionString;
+    use crate::azure::identity::tests::scripted;
+    use crate::azure::{AccountAddress, AzureAccount};
     use crate::memory::MemoryStore;
 
     #[tokio::test]
@@ -172,5 +228,17 @@ mod tests {
         // Refused by the account's store, before anything is sent.
         let error = routing.read_all(&id).await.unwrap_err();
         assert!(matches!(error, StorageError::Invalid { .. }) && error.to_string().contains("no blob"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn an_identity_reaches_accounts_that_nobody_named() {
+        let address = AccountAddress { account: Some("state".into()), ..AccountAddress::default() };
+        let account = AzureAccount::with_identity(&address, scripted(vec![]).0).unwrap();
+        let routing = RoutingStore::new().with_connection(&account, AzureOptions::default()).unwrap();
+        let id = routing.parse("abfss://lake@data.dfs.core.windows.net/.").unwrap();
+        // Refused by that account's store, before anything is sent.
+        let error = routing.read_all(&id).await.unwrap_err();
+        assert!(error.to_string().contains("no blob can have this name"), "{error}");
+        assert_eq!(routing.sibling(&id).unwrap().account(), "data");
     }
 }

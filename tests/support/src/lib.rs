@@ -14,7 +14,7 @@ pub mod lake;
 pub mod proxy;
 pub mod python;
 
-pub use azurite::Azurite;
+pub use azurite::{Azurite, Certificate};
 pub use firn_local_host::azurite::install::{ToolError, install_once, target_dir, tools_dir};
 pub use lake::{Digest, Lake};
 pub use proxy::{Fault, Proxy, Request, Trouble};

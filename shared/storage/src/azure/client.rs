@@ -9,7 +9,8 @@ use firn_model::BlobId;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::AzureOptions;
-use super::connection::{ConnectionError, ConnectionString};
+use super::account::AzureAccount;
+use super::connection::ConnectionError;
 use super::signing;
 use crate::error::{StorageError, chain};
 
@@ -29,12 +30,12 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    pub(super) fn new(connection: &ConnectionString, options: &AzureOptions) -> Result<Clients, ConnectionError> {
-        let client_options = client_options(signing::blob_steps(connection), &connection.blob_endpoint, options)?;
+    pub(super) fn new(account: &AzureAccount, options: &AzureOptions) -> Result<Clients, ConnectionError> {
+        let client_options = client_options(signing::blob_steps(account), &account.blob_endpoint, options)?;
         Ok(Clients {
-            account: connection.account.clone(),
-            endpoint: connection.blob_endpoint.clone(),
-            version: service_version(connection, options),
+            account: account.account.clone(),
+            endpoint: account.blob_endpoint.clone(),
+            version: service_version(account, options),
             options: client_options,
         })
     }
@@ -75,8 +76,8 @@ impl Clients {
 }
 
 /// The version of the service to ask for instead of the SDK's.
-pub(super) fn service_version(connection: &ConnectionString, options: &AzureOptions) -> Option<String> {
-    let emulator = || connection.is_emulator().then(|| EMULATOR_VERSION.to_owned());
+pub(super) fn service_version(account: &AzureAccount, options: &AzureOptions) -> Option<String> {
+    let emulator = || account.is_emulator().then(|| EMULATOR_VERSION.to_owned());
     options.service_version.clone().or_else(emulator)
 }
 
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     fn clients(text: &str) -> Clients {
-        Clients::new(&ConnectionString::parse(text).unwrap(), &AzureOptions::default()).unwrap()
+        Clients::new(&crate::ConnectionString::parse(text).unwrap(), &AzureOptions::default()).unwrap()
     }
 
     #[test]

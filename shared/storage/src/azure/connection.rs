@@ -1,18 +1,20 @@
 //! Connection strings of storage accounts.
 
 use std::fmt;
+use std::ops::Deref;
 
 use azure_core::credentials::Secret;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use firn_model::BlobId;
 
-/// The account that the emulator has without configuration, and its published key.
-const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
+use super::account::{AzureAccount, Credential, EMULATOR_ACCOUNT};
+
+/// The published key of the emulator's account.
 const EMULATOR_KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const EMULATOR_HOST: &str = "http://127.0.0.1";
 
-/// Why a connection string cannot be used. No message holds a key or a signature.
+/// Why an account cannot be opened. No message holds a key or a signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
     /// A piece between semicolons is not `Name=Value`.
@@ -27,47 +29,49 @@ pub enum ConnectionError {
     #[error("storage connection string: AccountKey is not Base64; copy it from the portal, `Access keys`")]
     Key,
     /// An endpoint is not a URL of a storage account.
-    #[error("storage connection string: {setting} `{endpoint}`: {reason}")]
+    #[error("storage account: {setting} `{endpoint}`: {reason}")]
     Endpoint {
-        /// `BlobEndpoint` or `QueueEndpoint`.
+        /// `BlobEndpoint` or `QueueEndpoint` of a connection string, `blobServiceUri` or `queueServiceUri` of the configuration.
         setting: &'static str,
         /// The endpoint without its query.
         endpoint: String,
         /// What is wrong and the remedy.
         reason: String,
     },
+    /// Nothing names the account.
+    #[error("the storage account has no name; write account or blobServiceUri")]
+    NoAccount,
+    /// Nothing says where the queues are.
+    #[error(
+        "queueServiceUri is missing and blobServiceUri does not tell it; write for example https://account.queue.core.windows.net"
+    )]
+    NoQueueService,
     /// The HTTP client cannot be made.
     #[error("cannot make an HTTP client: {0}")]
     Client(String),
 }
 
-/// How requests prove who sends them.
+/// A parsed connection string: the account that it leads to. Its `Debug` shows no secret.
 #[derive(Clone)]
-pub(crate) enum Credential {
-    /// The account's key (Base64).
-    SharedKey(Secret),
-    /// A shared access signature: a query without its `?`.
-    Sas(Secret),
-}
-
-/// A parsed connection string. Its `Debug` shows no secret.
-#[derive(Clone)]
-pub struct ConnectionString {
-    pub(crate) account: String,
-    /// Without a slash at the end.
-    pub(crate) blob_endpoint: String,
-    /// As written or derived; None: the string does not tell. Only looked at by who opens a queue.
-    queue_endpoint: Option<String>,
-    pub(crate) credential: Credential,
-}
+pub struct ConnectionString(AzureAccount);
 
 impl fmt::Debug for ConnectionString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let credential = match self.credential {
-            Credential::SharedKey(_) => "AccountKey=***",
-            Credential::Sas(_) => "SharedAccessSignature=***",
-        };
-        write!(f, "ConnectionString({} at {}, {credential})", self.account, self.blob_endpoint)
+        write!(f, "ConnectionString({:?})", self.0)
+    }
+}
+
+impl Deref for ConnectionString {
+    type Target = AzureAccount;
+
+    fn deref(&self) -> &AzureAccount {
+        &self.0
+    }
+}
+
+impl From<ConnectionString> for AzureAccount {
+    fn from(connection: ConnectionString) -> AzureAccount {
+        connection.0
     }
 }
 
@@ -116,45 +120,20 @@ impl ConnectionString {
             (None, Some(sas)) => Credential::Sas(Secret::new(sas.trim_start_matches('?').to_owned())),
             (None, None) => return Err(ConnectionError::Missing("AccountKey or SharedAccessSignature")),
         };
-        Ok(ConnectionString { account, blob_endpoint, queue_endpoint, credential })
-    }
-
-    /// The storage account, lower case.
-    pub fn account(&self) -> &str {
-        &self.account
-    }
-
-    /// The address of the blob service, without the query.
-    pub fn blob_endpoint(&self) -> &str {
-        &self.blob_endpoint
-    }
-
-    /// The address of the queue service, without the query.
-    ///
-    /// # Errors
-    /// [`ConnectionError::Missing`] when the string has only a blob endpoint that tells nothing of queues,
-    /// [`ConnectionError::Endpoint`].
-    pub fn queue_endpoint(&self) -> Result<String, ConnectionError> {
-        let endpoint = self.queue_endpoint.as_deref().ok_or(ConnectionError::Missing("QueueEndpoint"))?;
-        clean_endpoint("QueueEndpoint", endpoint)
-    }
-
-    /// Whether this is the emulator's account, which does not know the newest version of the service.
-    pub(crate) fn is_emulator(&self) -> bool {
-        self.account == EMULATOR_ACCOUNT
+        Ok(ConnectionString(AzureAccount { account, blob_endpoint, queue_endpoint, credential }))
     }
 }
 
 fn emulator(host: &str) -> ConnectionString {
-    ConnectionString {
+    ConnectionString(AzureAccount {
         account: EMULATOR_ACCOUNT.into(),
         blob_endpoint: format!("{}:10000/{EMULATOR_ACCOUNT}", host.trim_end_matches('/')),
         queue_endpoint: Some(format!("{}:10001/{EMULATOR_ACCOUNT}", host.trim_end_matches('/'))),
         credential: Credential::SharedKey(Secret::new(EMULATOR_KEY)),
-    }
+    })
 }
 
-fn clean_endpoint(setting: &'static str, endpoint: &str) -> Result<String, ConnectionError> {
+pub(super) fn clean_endpoint(setting: &'static str, endpoint: &str) -> Result<String, ConnectionError> {
     // A signature may hang on the endpoint; it belongs into SharedAccessSignature and must not show in any message.
     let clean = endpoint.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let failed = |reason: String| ConnectionError::Endpoint { setting, endpoint: clean.into(), reason };
@@ -167,13 +146,15 @@ fn clean_endpoint(setting: &'static str, endpoint: &str) -> Result<String, Conne
         {
             Ok(clean.to_owned())
         }
-        _ if setting == "QueueEndpoint" => Err(failed("write https://account.queue.core.windows.net".into())),
+        _ if setting.to_ascii_lowercase().starts_with("queue") => {
+            Err(failed("write https://account.queue.core.windows.net".into()))
+        }
         _ => Err(failed("write https://account.blob.core.windows.net".into())),
     }
 }
 
 /// The account of an endpoint that stands alone.
-fn account_of(endpoint: &str) -> Result<String, ConnectionError> {
+pub(super) fn account_of(endpoint: &str) -> Result<String, ConnectionError> {
     // A container and key make it a blob's URL, whose identity names the account.
     BlobId::parse(&format!("{endpoint}/container/key")).map(|id| id.account).map_err(|_| ConnectionError::Endpoint {
         setting: "BlobEndpoint",
@@ -187,12 +168,13 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> (String, String, String) {
-        let connection = ConnectionString::parse(text).unwrap();
-        let credential = match &connection.credential {
+        let account = AzureAccount::from(ConnectionString::parse(text).unwrap());
+        let credential = match &account.credential {
             Credential::SharedKey(key) => format!("key {}", key.secret()),
             Credential::Sas(sas) => format!("sas {}", sas.secret()),
+            Credential::Token(_) => String::new(),
         };
-        (connection.account, connection.blob_endpoint, credential)
+        (account.account, account.blob_endpoint, credential)
     }
 
     fn expected(account: &str, endpoint: &str, credential: &str) -> (String, String, String) {

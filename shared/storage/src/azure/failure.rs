@@ -7,6 +7,7 @@ use azure_core::error::ErrorKind;
 use azure_core::http::RawResponse;
 use firn_model::BlobId;
 
+use super::identity::TokenError;
 use crate::error::{StorageError, chain, redact};
 use crate::retry::{Failure, GaveUp, Reached};
 
@@ -21,6 +22,10 @@ impl Failure {
                 Failure { reached: Reached::Nothing, status: None, code: None, detail: chain(error) }
             }
             ErrorKind::Io => Failure::perhaps(chain(error)),
+            ErrorKind::Credential => match error.downcast_ref::<TokenError>() {
+                Some(no_token) => no_token.failure(),
+                None => Failure::lasting(chain(error)),
+            },
             _ => Failure::lasting(chain(error)),
         }
     }
@@ -62,7 +67,7 @@ fn answered(status: u16, code: Option<&str>, response: Option<&RawResponse>) -> 
 }
 
 /// The wait that the service asked for.
-fn retry_after(response: &RawResponse) -> Option<Duration> {
+pub(super) fn retry_after(response: &RawResponse) -> Option<Duration> {
     let header = |name: &'static str| response.headers().get_optional_str(&name.into());
     let milliseconds = ["x-ms-retry-after-ms", "retry-after-ms"].iter().find_map(|name| header(name)?.parse().ok());
     if let Some(milliseconds) = milliseconds {

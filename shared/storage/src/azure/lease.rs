@@ -101,7 +101,7 @@ impl Lease for AzureStore {
         let own = &self.inner.options;
         let retry = RetryPolicy { try_timeout: own.retry.try_timeout.min(RENEW_TIMEOUT), ..own.retry.clone() };
         let options = AzureOptions { retry, ..own.clone() };
-        match AzureStore::new(&self.inner.connection, options) {
+        match AzureStore::new(&self.inner.account, options) {
             Ok(store) => Some(Arc::new(store)),
             Err(error) => {
                 tracing::warn!(%error, "no connections of its own for a lease");

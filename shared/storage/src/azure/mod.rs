@@ -3,10 +3,12 @@
 //! Each call of the SDK is made to be one request, and [`RetryPolicy`] repeats it: so what is known of a failed try stays
 //! known, and a write whose answer was lost is looked up instead of being called a conflict.
 
+mod account;
 mod blocks;
 mod client;
 mod connection;
 mod failure;
+pub mod identity;
 mod lease;
 mod list;
 mod queue;
@@ -33,8 +35,10 @@ use crate::retry::{Failure, RetryPolicy};
 use crate::store::{BlobProperties, BlobStore, BlobUpload, DeleteCondition, Deleted, ListedBlob, PutCondition};
 use client::Clients;
 
+pub use account::{AccountAddress, AzureAccount};
 pub use blocks::BlockPlan;
 pub use connection::{ConnectionError, ConnectionString};
+pub use identity::{Identity, IdentityKind, TokenError, TokenSource};
 pub use queue::AzureQueue;
 
 /// Settings of an account's store. The defaults are right for Azure and for the emulator.
@@ -59,22 +63,27 @@ struct Inner {
     clients: Clients,
     options: AzureOptions,
     /// To open connections once more.
-    connection: ConnectionString,
+    account: AzureAccount,
 }
 
 impl AzureStore {
-    /// A store for the account of a connection string. Nothing is sent yet.
+    /// A store for an account. Nothing is sent yet.
     ///
     /// # Errors
     /// [`ConnectionError::Client`] when the machine allows no HTTP client (for example no root certificates).
-    pub fn new(connection: &ConnectionString, options: AzureOptions) -> Result<AzureStore, ConnectionError> {
-        let clients = Clients::new(connection, &options)?;
-        Ok(AzureStore { inner: Arc::new(Inner { clients, options, connection: connection.clone() }) })
+    pub fn new(account: &AzureAccount, options: AzureOptions) -> Result<AzureStore, ConnectionError> {
+        let clients = Clients::new(account, &options)?;
+        Ok(AzureStore { inner: Arc::new(Inner { clients, options, account: account.clone() }) })
     }
 
     /// The storage account, lower case.
     pub fn account(&self) -> &str {
         &self.inner.clients.account
+    }
+
+    /// As [`BlobStore::list`], by a stream that keeps the account open by itself.
+    pub(crate) fn list_owned(&self, prefix: &BlobId) -> BoxStream<'static, Result<ListedBlob, StorageError>> {
+        list::list(self.inner.clone(), prefix.clone())
     }
 
     /// Creates the container of `id` unless it exists.

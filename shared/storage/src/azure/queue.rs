@@ -13,7 +13,7 @@ use azure_storage_queue::{QueueClient, QueueClientOptions};
 use percent_encoding::utf8_percent_encode;
 
 use super::client::{SEGMENT, client_options, service_version};
-use super::{AzureOptions, ConnectionError, ConnectionString, signing, time};
+use super::{AzureAccount, AzureOptions, ConnectionError, signing, time};
 use crate::queue::{
     DEFAULT_TIME_TO_LIVE, MAX_BATCH, PeekedMessage, Queue, QueueError, QueueMessage, SendOptions, check_text,
     check_times,
@@ -41,12 +41,12 @@ impl std::fmt::Debug for Inner {
 }
 
 impl AzureQueue {
-    /// The queue of this name in the account of a connection string. Nothing is sent yet.
+    /// The queue of this name in an account. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ConnectionError`]: the string tells no queue endpoint, or the machine allows no HTTP client.
-    pub fn open(connection: &ConnectionString, name: &str) -> Result<AzureQueue, ConnectionError> {
-        Self::open_with(connection, name, &AzureOptions::default())
+    /// [`ConnectionError`]: the account tells no queue endpoint, or the machine allows no HTTP client.
+    pub fn open(account: &AzureAccount, name: &str) -> Result<AzureQueue, ConnectionError> {
+        Self::open_with(account, name, &AzureOptions::default())
     }
 
     /// The same with other time-outs and retries.
@@ -54,11 +54,11 @@ impl AzureQueue {
     /// # Errors
     /// As [`AzureQueue::open`].
     pub fn open_with(
-        connection: &ConnectionString,
+        account: &AzureAccount,
         name: &str,
         options: &AzureOptions,
     ) -> Result<AzureQueue, ConnectionError> {
-        let endpoint = connection.queue_endpoint()?;
+        let endpoint = account.queue_endpoint()?;
         let failed = |reason: String| ConnectionError::Endpoint {
             setting: "QueueEndpoint",
             endpoint: endpoint.clone(),
@@ -70,10 +70,10 @@ impl AzureQueue {
         let url = Url::parse(&format!("{endpoint}/{}", utf8_percent_encode(name, SEGMENT)))
             .map_err(|error| failed(error.to_string()))?;
         let mut sdk = QueueClientOptions {
-            client_options: client_options(signing::queue_steps(connection), &endpoint, options)?,
+            client_options: client_options(signing::queue_steps(account), &endpoint, options)?,
             ..QueueClientOptions::default()
         };
-        if let Some(version) = service_version(connection, options) {
+        if let Some(version) = service_version(account, options) {
             sdk.version = version;
         }
         let client = QueueClient::new(url, None, Some(sdk)).map_err(|error| failed(crate::error::chain(&error)))?;
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn names_that_no_queue_can_have_are_refused_before_anything_is_sent() {
-        let connection = ConnectionString::parse("UseDevelopmentStorage=true").unwrap();
+        let connection = crate::ConnectionString::parse("UseDevelopmentStorage=true").unwrap();
         for name in ["firn-compact", "abc", "a1-b2-c3"] {
             assert_eq!(AzureQueue::open(&connection, name).unwrap().name(), name);
         }

@@ -6,31 +6,34 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use azure_core::credentials::Secret;
+use azure_core::error::{Error, ErrorKind};
 use azure_core::hmac::hmac_sha256;
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Body, Context, Method, Request};
 use azure_core::time::{OffsetDateTime, to_rfc7231};
 
-use super::connection::{ConnectionString, Credential};
+use super::account::{AzureAccount, Credential};
+use super::identity::TokenSource;
 use crate::crc;
 
 /// The steps for requests to an account's blobs, in their order: the signature covers what stands before it.
-pub(super) fn blob_steps(connection: &ConnectionString) -> Vec<Arc<dyn Policy>> {
+pub(super) fn blob_steps(account: &AzureAccount) -> Vec<Arc<dyn Policy>> {
     // The emulator refuses requests with the checksum.
-    if connection.is_emulator() { vec![proof(connection)] } else { vec![Arc::new(ContentCrc), proof(connection)] }
+    if account.is_emulator() { vec![proof(account)] } else { vec![Arc::new(ContentCrc), proof(account)] }
 }
 
 /// The steps for requests to an account's queues, which know no checksum.
-pub(super) fn queue_steps(connection: &ConnectionString) -> Vec<Arc<dyn Policy>> {
-    vec![proof(connection)]
+pub(super) fn queue_steps(account: &AzureAccount) -> Vec<Arc<dyn Policy>> {
+    vec![proof(account)]
 }
 
-fn proof(connection: &ConnectionString) -> Arc<dyn Policy> {
-    match &connection.credential {
+fn proof(account: &AzureAccount) -> Arc<dyn Policy> {
+    match &account.credential {
         Credential::SharedKey(key) => {
-            Arc::new(SharedKey { account: connection.account.clone(), key: Secret::new(key.secret().to_owned()) })
+            Arc::new(SharedKey { account: account.account.clone(), key: Secret::new(key.secret().to_owned()) })
         }
         Credential::Sas(query) => Arc::new(Sas(Secret::new(query.secret().to_owned()))),
+        Credential::Token(source) => Arc::new(Bearer(source.clone())),
     }
 }
 
@@ -80,6 +83,24 @@ impl Policy for Sas {
             _ => self.0.secret().to_owned(),
         };
         request.url_mut().set_query(Some(&query));
+        next[0].send(context, request, &next[1..]).await
+    }
+}
+
+/// Adds the token of an identity.
+#[derive(Debug)]
+struct Bearer(Arc<TokenSource>);
+
+#[async_trait]
+impl Policy for Bearer {
+    #[allow(elided_lifetimes_in_paths, reason = "the trait is declared so")]
+    async fn send(&self, context: &Context, request: &mut Request, next: &[Arc<dyn Policy>]) -> PolicyResult {
+        // The account's address was looked at already; whoever gets a token can use it, so this is asked where it is sent.
+        if request.url().scheme() != "https" {
+            return Err(Error::with_message(ErrorKind::Other, "a token is only sent over TLS"));
+        }
+        let token = self.0.token().await.map_err(|error| Error::new(ErrorKind::Credential, error))?;
+        request.insert_header("authorization", format!("Bearer {}", token.secret()));
         next[0].send(context, request, &next[1..]).await
     }
 }
@@ -221,7 +242,7 @@ mod tests {
     #[test]
     fn debug_shows_no_secret() {
         for text in ["AccountName=a;AccountKey=c2VjcmV0", "AccountName=a;SharedAccessSignature=sig=c2VjcmV0"] {
-            let shown = format!("{:?}", blob_steps(&ConnectionString::parse(text).unwrap()));
+            let shown = format!("{:?}", blob_steps(&crate::ConnectionString::parse(text).unwrap()));
             assert!(!shown.contains("c2VjcmV0"), "{shown}");
         }
     }

@@ -4,6 +4,7 @@
 mod azurite;
 mod contract;
 mod faults;
+mod identity;
 mod keeper;
 mod leases;
 mod local;
