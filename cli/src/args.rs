@@ -149,9 +149,18 @@ pub(crate) struct SearchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PackageArgs {
+    /// The configuration that goes into it; FIRN_CONFIG where it is not given, else firn.yaml of the working directory
+    #[command(flatten)]
+    pub(crate) config: WithConfig,
     /// Where to write it: a zip when it ends in .zip, else a folder
     #[arg(long, value_name = "PATH")]
     pub(crate) out: PathBuf,
+    /// A handler that is built already, instead of one built now for glibc 2.28
+    #[arg(long, value_name = "PATH")]
+    pub(crate) handler: Option<PathBuf>,
+    /// Refuse a handler that needs a newer glibc than 2.28; one that is built now is always checked
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 #[derive(Debug, Args)]
@@ -216,11 +225,11 @@ impl Command {
         match self {
             Command::Compact(args) if args.orphan_dry_run => Some("orphan cleanup"),
             Command::Compact(_) | Command::Verify(_) | Command::Requeue(_) => None,
-            Command::Demo(_) | Command::Local(_) | Command::Invoke(_) => None,
+            Command::Demo(_) | Command::Local(_) | Command::Invoke(_) | Command::Package(_) => None,
             Command::Expire(_) => Some("snapshot expiry"),
             Command::Orphans(_) | Command::Restore(_) => Some("orphan cleanup"),
             Command::Inspect(_) | Command::Search(_) => Some("the sidecars"),
-            Command::Doctor(_) | Command::Package(_) => Some("the deployment"),
+            Command::Doctor(_) => Some("the deployment"),
             Command::Explain(_) => Some("the planner"),
         }
     }
@@ -291,7 +300,8 @@ mod tests {
             ("search --config f --dataset d error --limit 10", Some("the sidecars")),
             ("verify --config f --dataset d", None),
             ("doctor --config f", Some("the deployment")),
-            ("package --out firn.zip", Some("the deployment")),
+            ("package --out firn.zip", None),
+            ("package --out app --config f --handler h --check", None),
             ("requeue --config f", None),
             ("requeue --config f --dataset d 0af1 0af2", None),
             ("restore r-1 --config f", Some("orphan cleanup")),

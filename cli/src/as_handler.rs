@@ -38,6 +38,11 @@ impl App {
         Ok(App { source, program })
     }
 
+    /// The folder of the source tree.
+    pub(crate) fn source(&self) -> &Path {
+        &self.source
+    }
+
     /// Fills the app root of a host.
     ///
     /// # Errors

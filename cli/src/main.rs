@@ -10,6 +10,7 @@ mod demo;
 mod exit;
 mod logging;
 mod output;
+mod package;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -81,6 +82,7 @@ fn run(cli: Cli) -> Exit {
             Command::Invoke(args) => commands::invoke::run(args, &context).await,
             Command::Verify(args) => commands::verify::run(args, &context).await,
             Command::Requeue(args) => commands::requeue::run(args, &context).await,
+            Command::Package(args) => commands::package::run(&args, &context),
             // What comes later has answered above.
             _ => Exit::Usage,
         }

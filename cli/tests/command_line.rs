@@ -37,7 +37,8 @@ fn help_and_version_are_answers() {
     let help = firn(&["--help"]);
     assert_eq!(help.status.code(), Some(0));
     let text = String::from_utf8(help.stdout).unwrap();
-    for command in ["compact", "verify", "demo", "local", "invoke", "expire", "orphans", "inspect", "search", "doctor"]
+    for command in
+        ["compact", "verify", "demo", "local", "invoke", "expire", "orphans", "inspect", "search", "doctor", "package"]
     {
         assert!(text.contains(&format!("\n  {command} ")), "{command}: {text}");
     }

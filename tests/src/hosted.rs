@@ -45,10 +45,21 @@ impl Hosted {
     /// # Panics
     /// When it does not start.
     pub fn start(scene: &Scene, options: &HostedOptions<'_>) -> Hosted {
-        let runtime = Runtime::new().expect("a runtime starts");
         let root = tempfile::tempdir().expect("a temporary folder");
         let source = find_app(&[PathBuf::from(env!("CARGO_MANIFEST_DIR"))]).expect("the app is in the source tree");
         stage(&source, &beside("handler"), "handler", root.path()).expect("the app can be staged");
+        let config = scene.config().to_str().expect("a path of UTF-8").to_owned();
+        let own = [("FIRN_CONFIG", config.as_str())];
+        let settings = [&own, options.settings].concat();
+        Self::over(root, scene, &HostedOptions { settings: &settings, ..*options })
+    }
+
+    /// Starts a host over an app that is staged already.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn over(root: tempfile::TempDir, scene: &Scene, options: &HostedOptions<'_>) -> Hosted {
+        let runtime = Runtime::new().expect("a runtime starts");
         let log = MemoryLog::default();
         let mut host = HostOptions::new(root.path());
         host.timing = Timing::development();
@@ -57,7 +68,6 @@ impl Hosted {
             ("FUNCTIONS_WORKER_RUNTIME", "custom"),
             ("AzureWebJobsStorage", options.connection),
             ("FIRN_TIMER", TIMER),
-            ("FIRN_CONFIG", scene.config().to_str().expect("a path of UTF-8")),
             ("TMPDIR", scene.path().to_str().expect("a path of UTF-8")),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -5,6 +5,7 @@ pub(crate) mod compactor;
 pub(crate) mod enqueue;
 pub(crate) mod invoke;
 pub(crate) mod local;
+pub(crate) mod package;
 pub(crate) mod requeue;
 pub(crate) mod verify;
 
