@@ -225,11 +225,11 @@ impl Command {
         match self {
             Command::Compact(args) if args.orphan_dry_run => Some("orphan cleanup"),
             Command::Compact(_) | Command::Verify(_) | Command::Requeue(_) => None,
-            Command::Demo(_) | Command::Local(_) | Command::Invoke(_) | Command::Package(_) => None,
+            Command::Demo(_) | Command::Local(_) | Command::Invoke(_) => None,
+            Command::Doctor(_) | Command::Package(_) => None,
             Command::Expire(_) => Some("snapshot expiry"),
             Command::Orphans(_) | Command::Restore(_) => Some("orphan cleanup"),
             Command::Inspect(_) | Command::Search(_) => Some("the sidecars"),
-            Command::Doctor(_) => Some("the deployment"),
             Command::Explain(_) => Some("the planner"),
         }
     }
@@ -299,7 +299,7 @@ mod tests {
             ("inspect a.bloom", Some("the sidecars")),
             ("search --config f --dataset d error --limit 10", Some("the sidecars")),
             ("verify --config f --dataset d", None),
-            ("doctor --config f", Some("the deployment")),
+            ("doctor --config f", None),
             ("package --out firn.zip", None),
             ("package --out app --config f --handler h --check", None),
             ("requeue --config f", None),

@@ -7,6 +7,7 @@ mod args;
 mod as_handler;
 mod commands;
 mod demo;
+mod doctor;
 mod exit;
 mod logging;
 mod output;
@@ -82,6 +83,7 @@ fn run(cli: Cli) -> Exit {
             Command::Invoke(args) => commands::invoke::run(args, &context).await,
             Command::Verify(args) => commands::verify::run(args, &context).await,
             Command::Requeue(args) => commands::requeue::run(args, &context).await,
+            Command::Doctor(args) => commands::doctor::run(args, &context).await,
             Command::Package(args) => commands::package::run(&args, &context),
             // What comes later has answered above.
             _ => Exit::Usage,

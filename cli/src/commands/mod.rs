@@ -2,6 +2,7 @@
 
 pub(crate) mod compact;
 pub(crate) mod compactor;
+pub(crate) mod doctor;
 pub(crate) mod enqueue;
 pub(crate) mod invoke;
 pub(crate) mod local;

@@ -25,8 +25,8 @@ pub(super) const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.'
 pub(super) struct Clients {
     pub(super) account: String,
     pub(super) endpoint: String,
-    version: Option<String>,
-    options: ClientOptions,
+    pub(super) version: Option<String>,
+    pub(super) options: ClientOptions,
 }
 
 impl Clients {

@@ -13,6 +13,7 @@ mod lease;
 mod list;
 mod queue;
 mod read;
+mod service;
 mod signing;
 mod upload;
 mod write;
