@@ -78,7 +78,7 @@ pub(crate) fn config_path(args: &WithConfig, variable: Option<String>) -> Result
     match (&args.config, from_variable) {
         (Some(path), _) => Ok(path.clone()),
         (None, Some(url)) if url.contains("://") => {
-            Err(format!("{CONFIG_VARIABLE} \"{url}\": a URL comes with the deployment; write the path of a file"))
+            Err(format!("{CONFIG_VARIABLE} \"{url}\": a URL comes with a later version; write the path of a file"))
         }
         (None, Some(path)) => Ok(PathBuf::from(path)),
         (None, None) => Err(format!("--config is missing; write --config firn.yaml or set {CONFIG_VARIABLE}")),
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(path(None, Some("b")), Ok("b".into()));
         assert!(path(None, Some(" ")).unwrap_err().starts_with("--config is missing"));
         assert!(path(None, None).unwrap_err().starts_with("--config is missing"));
-        assert!(path(None, Some("https://a/b")).unwrap_err().contains("comes with the deployment"));
+        assert!(path(None, Some("https://a/b")).unwrap_err().contains("comes with a later version"));
     }
 
     #[test]

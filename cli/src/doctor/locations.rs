@@ -32,12 +32,12 @@ pub(super) enum Locations {
     /// So many, apart from each other.
     Apart(usize),
     Shared {
-        one: Place,
-        other: Place,
+        one: Box<Place>,
+        other: Box<Place>,
     },
     HoldsState {
-        place: Place,
-        state: BlobId,
+        place: Box<Place>,
+        state: Box<BlobId>,
     },
     /// The text has the remedy.
     Unreadable {
@@ -67,12 +67,12 @@ pub(super) fn decide(places: &[Place], state: Option<&BlobId>) -> Locations {
         if let Some(state) = state
             && StateRoot::new(state.clone()).lies_below(&one.id)
         {
-            return Locations::HoldsState { place: one.clone(), state: state.clone() };
+            return Locations::HoldsState { place: Box::new(one.clone()), state: Box::new(state.clone()) };
         }
         let shared =
             |other: &&Place| other.table != one.table && (holds(&one.id, &other.id) || holds(&other.id, &one.id));
         if let Some(other) = places[index + 1..].iter().find(shared) {
-            return Locations::Shared { one: one.clone(), other: other.clone() };
+            return Locations::Shared { one: Box::new(one.clone()), other: Box::new(other.clone()) };
         }
     }
     Locations::Apart(places.len())

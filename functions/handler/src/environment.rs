@@ -68,7 +68,7 @@ impl HandlerEnvironment {
         if self.config.contains("://") {
             let shown = self.config.split('?').next().unwrap_or_default();
             return Err(format!(
-                "FIRN_CONFIG \"{shown}\": a URL comes with the deployment; put firn.yaml into the app's folder and write its \
+                "FIRN_CONFIG \"{shown}\": a URL comes with a later version; put firn.yaml into the app's folder and write its \
                  path"
             ));
         }
@@ -98,7 +98,7 @@ mod tests {
         let told = read(&[port, ("FIRN_CONFIG", "https://a.blob.core.windows.net/c/firn.yaml?sig=secret")]).unwrap();
         assert!(!told.end_with_stdin && read(&[port, ("FIRN_END_WITH_STDIN", "1")]).unwrap().end_with_stdin);
         let refused = told.config_path().unwrap_err();
-        assert!(refused.contains("comes with the deployment") && !refused.contains("secret"), "{refused}");
+        assert!(refused.contains("comes with a later version") && !refused.contains("secret"), "{refused}");
     }
 
     #[test]

@@ -172,7 +172,7 @@ mod child {
         let again = AzureStore::new(&account, AzureOptions::default()).unwrap();
         assert_eq!(again.read_all(&id).await.unwrap(), "cold");
         let listed: Vec<BlobId> = again.list(&container).map_ok(|blob| blob.id).try_collect().await.unwrap();
-        assert_eq!(listed, [id.clone()]);
+        assert_eq!(listed, std::slice::from_ref(&id));
         let lease = store.acquire(&id, Duration::from_secs(15)).await.unwrap();
         store.release(&id, &lease).await.unwrap();
         store.delete(&id).await.unwrap();
