@@ -1,7 +1,7 @@
 //! `firn doctor`: what is looked at before anything runs. Changes nothing but probe blobs of its own, which it deletes.
 //!
 //! One file a check. Each decides by a pure function, from what was found to an enum that says what it means and what to do
-//! ([`finding`]); [`run`] asks in the order in which one thing rests on the other.
+//! ([`finding`]); [`Doctor::run`] asks in the order in which one thing rests on the other.
 
 mod access;
 mod account;
