@@ -34,50 +34,46 @@ pub struct ColumnCost {
 
 /// The cost of reading these leaf columns together.
 pub(crate) fn column_cost(groups: &[RowGroupMetaData], leaves: &[usize], limit: &BatchLimit) -> ColumnCost {
-    let mut cost = ColumnCost::default();
-    let (mut fixed, mut held, mut rows, mut decoded) = (0_u64, 0_u64, 0_u64, 0_u64);
-    for group in groups {
-        let group_rows = group.num_rows() as u64;
-        let (mut group_fixed, mut group_held) = (0, 0);
-        let mut group_decoded = 0;
-        for chunk in leaves.iter().filter_map(|leaf| group.columns().get(*leaf)) {
-            cost.compressed += chunk.compressed_size() as u64;
-            cost.uncompressed += chunk.uncompressed_size() as u64;
-            group_fixed += open_chunk(chunk, limit);
-            group_held += held_chunk(chunk, limit);
-            group_decoded += decoded_value_bytes(chunk).saturating_mul(chunk.num_values() as u64);
-        }
-        fixed = fixed.max(group_fixed);
-        held = held.max(group_held);
-        rows += group_rows;
-        decoded = decoded.saturating_add(group_decoded);
-    }
-    cost.bytes_per_row_decoded = decoded.div_ceil(rows.max(1));
+    let (cost, rows) = without_batch(groups, leaves, limit);
     let batch_rows = limit.rows_for(cost.bytes_per_row_decoded) as u64;
     let batch = batch_rows.min(rows).saturating_mul(cost.bytes_per_row_decoded);
-    cost.open_bytes = fixed.saturating_add(batch);
-    cost.held_bytes = held.saturating_add(batch);
-    cost
+    ColumnCost {
+        open_bytes: cost.open_bytes.saturating_add(batch),
+        held_bytes: cost.held_bytes.saturating_add(batch),
+        ..cost
+    }
 }
 
 /// The cost of reading this leaf column on the fast path: pages are decoded in slices, so there is no batch.
 pub(crate) fn fast_column_cost(groups: &[RowGroupMetaData], leaf: usize, limit: &BatchLimit) -> ColumnCost {
+    let (cost, _) = without_batch(groups, &[leaf], limit);
+    let chunks = groups.iter().filter_map(|group| group.columns().get(leaf));
+    // A numbered text has its hash and its number beside its bytes in the pool.
+    let texts = chunks.filter(|chunk| chunk.column_type() == PhysicalType::BYTE_ARRAY).map(dictionary_bytes).max();
+    let held_bytes = cost.held_bytes + texts.unwrap_or(0) + SLICE_BYTES;
+    ColumnCost { open_bytes: held_bytes.max(cost.open_bytes + SLICE_BYTES), held_bytes, ..cost }
+}
+
+/// The same without what is decoded at once; and the rows.
+fn without_batch(groups: &[RowGroupMetaData], leaves: &[usize], limit: &BatchLimit) -> (ColumnCost, u64) {
     let mut cost = ColumnCost::default();
     let (mut rows, mut decoded) = (0_u64, 0_u64);
     for group in groups {
-        let Some(chunk) = group.columns().get(leaf) else { continue };
+        let (mut group_open, mut group_held, mut group_decoded) = (0, 0, 0);
+        for chunk in leaves.iter().filter_map(|leaf| group.columns().get(*leaf)) {
+            cost.compressed += chunk.compressed_size() as u64;
+            cost.uncompressed += chunk.uncompressed_size() as u64;
+            group_open += open_chunk(chunk, limit);
+            group_held += held_chunk(chunk, limit);
+            group_decoded += decoded_value_bytes(chunk).saturating_mul(chunk.num_values() as u64);
+        }
+        cost.open_bytes = cost.open_bytes.max(group_open);
+        cost.held_bytes = cost.held_bytes.max(group_held);
         rows += group.num_rows() as u64;
-        cost.compressed += chunk.compressed_size() as u64;
-        cost.uncompressed += chunk.uncompressed_size() as u64;
-        cost.open_bytes = cost.open_bytes.max(open_chunk(chunk, limit) + SLICE_BYTES);
-        // A numbered text has its hash and its number beside its bytes in the pool.
-        let texts = if chunk.column_type() == PhysicalType::BYTE_ARRAY { dictionary_bytes(chunk) } else { 0 };
-        cost.held_bytes = cost.held_bytes.max(held_chunk(chunk, limit) + texts + SLICE_BYTES);
-        decoded = decoded.saturating_add(decoded_value_bytes(chunk).saturating_mul(chunk.num_values() as u64));
+        decoded = decoded.saturating_add(group_decoded);
     }
     cost.bytes_per_row_decoded = decoded.div_ceil(rows.max(1));
-    cost.open_bytes = cost.open_bytes.max(cost.held_bytes);
-    cost
+    (cost, rows)
 }
 
 /// All that an open chunk holds but its batch.

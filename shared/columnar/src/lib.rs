@@ -18,11 +18,12 @@
 //!
 //! Merging:
 //! - [`engine`]: the rows of sorted inputs into outputs, keys first, then columns;
-//! - [`levels`]: a whole group, with `sort_one` for inputs that are not sorted and parts on temporary disk ([`temp`]);
+//! - [`levels`]: a whole group, with `sort_one` (whole columns: `sort_fast`) for inputs that are not sorted and parts on temporary disk ([`temp`]);
 //! - [`admit`]: what a merge may take, before it starts; [`reread`](mod@reread): a written file read again.
 //!
 //! - [`error`]: what can go wrong, told by what the caller does next.
 
+mod above;
 mod adapt;
 pub mod admit;
 pub mod blob;
@@ -48,6 +49,7 @@ mod resolve;
 pub mod roll;
 #[cfg(test)]
 mod samples;
+mod sort_fast;
 mod sort_one;
 pub mod source;
 pub mod temp;

@@ -4,31 +4,27 @@
 //! rows' original positions as a hidden column, so that ties are decided as if the input had never moved. What does not fit at once
 //! is written in several row groups, each of which reads the input once more.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int64Array, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::interleave::interleave;
 use arrow_select::take::take;
 use firn_merge::order::argsort;
-use firn_merge::{Run, Window};
 
 use crate::admit::BASE_BYTES;
 use crate::engine::{
     Hidden, KeyReader, KeyReading, MergeError, MergeInput, POSITION_COLUMN, Space, Task, compressed_bytes, fast_path,
-    key_order, lean, lock,
+    key_order, lean,
 };
 use crate::error::ColumnarError;
-use crate::fast::Stop;
-use crate::fast::column::{FastColumn, Gathered, HashSink};
-use crate::fast::page::Scratch;
 use crate::input::InputFile;
 use crate::limits::BatchLimit;
 use crate::proof::{RowHasher, finish};
+use crate::sort_fast::{self, sort_columns};
 use crate::source::LocalFile;
 use crate::temp::{TempSpace, TempWriter, needed_bytes};
-use crate::writer::{Codec, ColumnEncoders, EncodedColumn, FileWriter, WriterSettings};
+use crate::writer::{Codec, EncodedColumn, FileWriter, WriterSettings};
 
 /// Fewer rows than this are not sorted into a row group of their own: the input would be read too often.
 const LEAST_GROUP_ROWS: usize = 16_384;
@@ -37,11 +33,6 @@ const LEAST_GROUP_ROWS: usize = 16_384;
 const ROW_BYTES: u64 = 4 + 3 * 4 + 8;
 /// What a key takes while keys are sorted: its place and start, and the sorted row numbers.
 const KEY_BYTES: u64 = 8 + 8 + 4;
-
-/// A row of a column on the fast path: its value as read and in order, its hash, its index.
-const FAST_ROW_BYTES: u64 = 8 + 8 + 8 + 4;
-/// What finding distinct values takes besides.
-const DICTIONARY_ROOM: u64 = 12 << 20;
 
 /// Settings of temporary files: quick to write, not kept.
 pub(crate) fn temp_settings(settings: &WriterSettings) -> WriterSettings {
@@ -307,55 +298,18 @@ impl Sort<'_> {
         Ok(columns)
     }
 
-    /// Encodes the columns that the fast path knows, on as many threads as the task has: when the input fits in one row group, whole columns
-    /// do in memory. The others are None.
+    /// Encodes the columns that the fast path knows, when the input fits in one row group: whole columns do in memory. The others are None.
     fn encode_fast(
         &mut self,
         order: &[u32],
         writer: &FileWriter<TempWriter>,
     ) -> Result<Vec<Option<EncodedColumn>>, SortFailure> {
-        let count = self.task.schema.fields().len();
-        let threads = self.task.threads.clamp(1, count.max(1));
         let whole = order.len() as u64 == self.input.file.rows();
-        let needed = threads as u64 * (order.len() as u64 * FAST_ROW_BYTES + DICTIONARY_ROOM);
-        if !whole || needed > self.value_bytes || !fast_path(self.task) {
-            return Ok((0..count).map(|_| None).collect());
+        if !whole || sort_fast::needed_bytes(self.task, order.len()) > self.value_bytes || !fast_path(self.task) {
+            return Ok(self.task.schema.fields().iter().map(|_| None).collect());
         }
-        let sorter = FastSorter { input: self.input, order, encoders: writer.encoders(), limit: read_limit(self.task) };
-        let states = Mutex::new(&mut self.states);
-        let queue = Mutex::new(0..count);
-        let done = Mutex::new((0..count).map(|_| None).collect::<Vec<_>>());
-        let failure = Mutex::new(None);
-        let schema = self.task.schema;
-        let work = || {
-            let mut scratch = Scratch::default();
-            while lock(&failure).is_none() && !self.task.stop.is_set() {
-                let Some(column) = lock(&queue).next() else { return };
-                match sorter.sort(column, schema.field(column), &mut scratch) {
-                    Ok(None) => {}
-                    Ok(Some((encoded, hashes))) => {
-                        // Only of columns that are done, so that no row is hashed twice.
-                        for (state, hash) in lock(&states).iter_mut().zip(&hashes) {
-                            *state = state.wrapping_add(*hash);
-                        }
-                        lock(&done)[column] = Some(encoded);
-                    }
-                    Err(error) => {
-                        lock(&failure).get_or_insert(error);
-                    }
-                }
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(work);
-            }
-            work();
-        });
-        if let Some(error) = lock(&failure).take() {
-            return Err(error.into());
-        }
-        let done = std::mem::take(&mut *lock(&done));
+        let limit = read_limit(self.task);
+        let done = sort_columns(self.task, self.input, order, writer.encoders(), limit, &mut self.states)?;
         for (hashed, done) in self.hashed.iter_mut().zip(&done) {
             *hashed |= done.is_some();
         }
@@ -413,70 +367,6 @@ impl Sort<'_> {
             );
         }
         Ok(values)
-    }
-}
-
-/// Puts whole columns of one input in order.
-struct FastSorter<'a> {
-    input: &'a MergeInput,
-    order: &'a [u32],
-    encoders: ColumnEncoders,
-    limit: BatchLimit,
-}
-
-impl FastSorter<'_> {
-    /// A column in order, encoded, and the hashes of its rows as they were read; None for one that the fast path does not know.
-    fn sort(
-        &self,
-        column: usize,
-        field: &Field,
-        scratch: &mut Scratch,
-    ) -> Result<Option<(EncodedColumn, Vec<u64>)>, ColumnarError> {
-        let rows = self.order.len() as u64;
-        let Some(mut fast) = FastColumn::new(field, column, std::iter::once(&self.input.file), self.limit)? else {
-            return Ok(None);
-        };
-        let window = Window {
-            runs: vec![Run { input: 0, first_row: 0, count: self.order.len() as u32 }],
-            rows,
-            ranges: std::iter::once(0..rows).collect(),
-            ..Window::default()
-        };
-        loop {
-            let hashes = Hashes(Mutex::new(vec![0; self.order.len()]));
-            match fast.gather(&window, false, scratch, &hashes) {
-                Ok(gathered) => {
-                    let mut ordered = scratch.ordered.take(&gathered.rows.lane, self.order.len());
-                    ordered.take_from(&gathered.rows, self.order);
-                    scratch.gathered.give_back(gathered.rows);
-                    let ordered = Gathered { kind: gathered.kind, rows: ordered };
-                    let encoded = self.encoders.encode(column, &ordered, fast.pool(), &mut scratch.encoding)?;
-                    scratch.ordered.give_back(ordered.rows);
-                    return Ok(Some((encoded, hashes.0.into_inner().unwrap_or_else(PoisonError::into_inner))));
-                }
-                Err(Stop::Unfit(_)) if fast.give_up_numbers() => fast.go_back(&window),
-                Err(Stop::Unfit(_)) => return Ok(None),
-                Err(Stop::Error(error)) => return Err(error),
-            }
-        }
-    }
-}
-
-/// Hashes of an input's rows as they are read. What goes out is proved when the sorted file is read again.
-struct Hashes(Mutex<Vec<u64>>);
-
-impl HashSink for Hashes {
-    fn came_in(&self, _input: usize, first_row: u64, hashes: &[u64]) -> Result<(), ColumnarError> {
-        let from = first_row as usize;
-        match lock(&self.0).get_mut(from..from + hashes.len()) {
-            Some(rows) => rows.copy_from_slice(hashes),
-            None => return Err(ColumnarError::Usage { detail: format!("row {from} is beyond the input") }),
-        }
-        Ok(())
-    }
-
-    fn went_out(&self, _from: usize, _hashes: &[u64]) -> Result<(), ColumnarError> {
-        Ok(())
     }
 }
 

@@ -13,7 +13,7 @@ use super::ledger::{WindowStates, lock};
 use super::source::ColumnSource;
 use crate::error::ColumnarError;
 use crate::fast::Stop;
-use crate::fast::column::{FastColumn, HashSink};
+use crate::fast::column::FastColumn;
 use crate::fast::page::Scratch;
 use crate::proof::RowHasher;
 use crate::writer::{ColumnEncoder, ColumnEncoders, EncodedColumn};
@@ -88,8 +88,8 @@ impl<'a> Column<'a> {
             Way::Fast(fast, _) => fast.go_back(window),
             Way::Generic(generic) => {
                 generic.carried_next = None;
-                let ranges = generic.sources.iter_mut().zip(&window.ranges);
-                ranges.into_iter().try_for_each(|(source, range)| source.go_back(range.start))?;
+                let mut ranges = generic.sources.iter_mut().zip(&window.ranges);
+                ranges.try_for_each(|(source, range)| source.go_back(range.start))?;
             }
         }
         Ok(())
@@ -126,16 +126,6 @@ pub(crate) struct WindowWork<'a> {
     pub(crate) encoded: AtomicU64,
     #[cfg(test)]
     pub(crate) tamper: Option<super::Tamper>,
-}
-
-impl HashSink for WindowStates {
-    fn came_in(&self, input: usize, first_row: u64, hashes: &[u64]) -> Result<(), ColumnarError> {
-        self.hashes_came_in(input, first_row, hashes)
-    }
-
-    fn went_out(&self, from: usize, hashes: &[u64]) -> Result<(), ColumnarError> {
-        self.hashes_went_out(from, hashes)
-    }
 }
 
 impl WindowWork<'_> {

@@ -10,6 +10,7 @@ use firn_merge::{RowRef, Window};
 
 use super::error::MergeError;
 use crate::error::ColumnarError;
+use crate::fast::column::HashSink;
 use crate::proof::{RowHasher, RowSum, finish};
 
 /// Hash states of the rows of one window, filled column by column from any thread.
@@ -43,17 +44,6 @@ impl WindowStates {
         add(&self.inputs[input], hasher, column, from as usize, rows)
     }
 
-    /// Hashes of rows of a column that came in.
-    pub(crate) fn hashes_came_in(&self, input: usize, first_row: u64, hashes: &[u64]) -> Result<(), ColumnarError> {
-        let from = first_row - self.starts[input];
-        add_hashes(&self.inputs[input], from as usize, hashes)
-    }
-
-    /// Hashes of rows of a column that went out; `from` counts from the start of the window.
-    pub(crate) fn hashes_went_out(&self, from: usize, hashes: &[u64]) -> Result<(), ColumnarError> {
-        add_hashes(&self.output, from, hashes)
-    }
-
     /// Rows of a column went out; `from` counts from the start of the window.
     pub(crate) fn went_out(
         &self,
@@ -63,6 +53,18 @@ impl WindowStates {
         rows: &ArrayRef,
     ) -> Result<(), ColumnarError> {
         add(&self.output, hasher, column, from, rows)
+    }
+}
+
+/// The fast path hashes by itself: dictionaries' values once.
+impl HashSink for WindowStates {
+    fn came_in(&self, input: usize, first_row: u64, hashes: &[u64]) -> Result<(), ColumnarError> {
+        let from = first_row - self.starts[input];
+        add_hashes(&self.inputs[input], from as usize, hashes)
+    }
+
+    fn went_out(&self, from: usize, hashes: &[u64]) -> Result<(), ColumnarError> {
+        add_hashes(&self.output, from, hashes)
     }
 }
 

@@ -1,17 +1,15 @@
 //! One column of a merge on the fast path: the rows of a window, gathered from all inputs by its runs.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, BinaryArray, Float32Array, Float64Array, Int32Array, Int64Array};
-use arrow_cast::cast;
+use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
 use firn_merge::{RowRef, Window};
 
 use super::Stop;
+use super::carried::Value;
 use super::kind::{Kind, common_kind};
-use super::lane::{Lane, Rows};
+use super::lane::{Lane, Rows, hide_nulls};
 use super::page::Scratch;
-use super::pool::{Pool, PoolValues, hash_narrow, hash_wide};
+use super::pool::{Pool, hash_words};
 use super::source::{FastSource, Shared};
 use crate::error::ColumnarError;
 use crate::input::InputFile;
@@ -45,8 +43,8 @@ pub(crate) struct FastColumn {
     hasher: ColumnHasher,
     sources: Vec<FastSource>,
     /// This column's value of the row that the last window carried out.
-    carried: Option<Rows>,
-    carried_next: Option<Rows>,
+    carried: Option<Value>,
+    carried_next: Option<Value>,
 }
 
 /// The rows of a window in output order.
@@ -93,8 +91,7 @@ impl FastColumn {
 
     /// The carried value as an array, for the generic way.
     pub(crate) fn carried_array(&self) -> Result<Option<ArrayRef>, ColumnarError> {
-        let Some(carried) = &self.carried else { return Ok(None) };
-        to_array(carried, self.kind, &self.pool, &self.data_type).map(Some)
+        self.carried.as_ref().map(|value| value.to_array(self.kind, &self.data_type)).transpose()
     }
 
     /// The window is given up: its rows will be read once more.
@@ -112,7 +109,6 @@ impl FastColumn {
         let possible = self.numbered && self.kind.is_word();
         if possible {
             self.numbered = false;
-            self.carried = self.carried.take().map(|carried| without_numbers(carried, &self.pool));
             self.pool.clear();
         }
         possible
@@ -143,10 +139,6 @@ impl FastColumn {
 
     /// Between windows: numbers that are no longer in use are forgotten, with all that refers to them.
     pub(crate) fn tidy(&mut self, release: bool) {
-        // A carried row is a number of the pool.
-        if self.carried_next.is_some() {
-            return;
-        }
         let generation = self.pool.generation;
         if release {
             self.pool.clear()
@@ -164,7 +156,7 @@ impl FastColumn {
         release: bool,
         scratch: &mut Scratch,
         sink: &dyn HashSink,
-        carried_in: Option<&Rows>,
+        carried_in: Option<&Value>,
         out: &mut Rows,
     ) -> Result<(), Stop> {
         let mut reading = Reading { column: self, window, release, scratch, sink, carried_out: None };
@@ -174,7 +166,8 @@ impl FastColumn {
             let end = run.first_row + u64::from(run.count);
             if window.carried_in == Some(RowRef { input: run.input, row }) {
                 let value = carried_in.ok_or_else(|| usage(format!("no value was carried for row {row}")))?;
-                out.extend(value, 0, 1);
+                let FastColumn { pool, hasher, .. } = &mut *reading.column;
+                out.extend(&value.to_rows(&out.lane, pool, hasher)?, 0, 1);
                 row += 1;
             }
             while row < end {
@@ -221,17 +214,11 @@ impl FastColumn {
                     // A null's number means nothing, so there may be no value of that number.
                     hashes.extend(ids[range.clone()].iter().map(|id| of.get(*id as usize).copied().unwrap_or(0)));
                 }
-                Lane::Narrow(words) => {
-                    hashes.extend(words[range.clone()].iter().map(|word| hash_narrow(self.kind, *word, &self.hasher)));
-                }
-                Lane::Wide(words) => {
-                    hashes.extend(words[range.clone()].iter().map(|word| hash_wide(self.kind, *word, &self.hasher)));
-                }
+                Lane::Narrow(words) => hash_words(&words[range.clone()], self.kind, &self.hasher, hashes),
+                Lane::Wide(words) => hash_words(&words[range.clone()], self.kind, &self.hasher, hashes),
             }
             if let Some(present) = &out.present {
-                for (hash, present) in hashes.iter_mut().zip(&present[range.clone()]) {
-                    *hash &= u64::from(*present).wrapping_neg();
-                }
+                hide_nulls(hashes, &present[range.clone()]);
             }
             sink.went_out(from, hashes)?;
             from = range.end;
@@ -246,7 +233,7 @@ struct Reading<'a> {
     release: bool,
     scratch: &'a mut Scratch,
     sink: &'a dyn HashSink,
-    carried_out: Option<Rows>,
+    carried_out: Option<Value>,
 }
 
 impl Reading<'_> {
@@ -280,56 +267,13 @@ impl Reading<'_> {
             && carried.input as usize == input
             && (first_row..first_row + slice.len() as u64).contains(&carried.row)
         {
-            let mut value = Rows::new(slice.lane.like(1));
-            value.extend(slice, (carried.row - first_row) as usize, 1);
-            self.carried_out = Some(value);
+            self.carried_out = Value::of(slice, (carried.row - first_row) as usize, pool);
         }
         if source.row() == range.end && self.release {
             source.release();
         }
         Ok(())
     }
-}
-
-/// The same rows as words.
-fn without_numbers(rows: Rows, pool: &Pool) -> Rows {
-    let lane = match (rows.lane, &pool.values) {
-        (Lane::Ids(ids), PoolValues::Narrow(pool)) => {
-            Lane::Narrow(ids.iter().map(|id| pool.values().get(*id as usize).copied().unwrap_or(0)).collect())
-        }
-        (Lane::Ids(ids), PoolValues::Wide(pool)) => {
-            Lane::Wide(ids.iter().map(|id| pool.values().get(*id as usize).copied().unwrap_or(0)).collect())
-        }
-        (lane, _) => lane,
-    };
-    Rows { lane, present: rows.present }
-}
-
-/// Rows as an array of this type: for few rows.
-fn to_array(rows: &Rows, kind: Kind, pool: &Pool, data_type: &DataType) -> Result<ArrayRef, ColumnarError> {
-    let there = |row: usize| rows.present.as_ref().is_none_or(|present| present.get(row) == Some(&1));
-    let rows_of = || 0..rows.len();
-    let plain = without_numbers(rows.clone(), pool);
-    let array: ArrayRef = match (&plain.lane, &pool.values) {
-        (Lane::Narrow(words), _) if kind == Kind::F32 => {
-            Arc::new(rows_of().map(|row| there(row).then(|| f32::from_bits(words[row]))).collect::<Float32Array>())
-        }
-        (Lane::Narrow(words), _) => {
-            Arc::new(rows_of().map(|row| there(row).then(|| words[row].cast_signed())).collect::<Int32Array>())
-        }
-        (Lane::Wide(words), _) if kind == Kind::F64 => {
-            Arc::new(rows_of().map(|row| there(row).then(|| f64::from_bits(words[row]))).collect::<Float64Array>())
-        }
-        (Lane::Wide(words), _) => {
-            Arc::new(rows_of().map(|row| there(row).then(|| words[row].cast_signed())).collect::<Int64Array>())
-        }
-        (Lane::Ids(ids), PoolValues::Texts(pool)) => {
-            let text = |row: usize| there(row).then(|| pool.texts().get(ids[row] as usize).unwrap_or_default());
-            Arc::new(rows_of().map(text).collect::<BinaryArray>())
-        }
-        (Lane::Ids(_), _) => return Err(usage("numbers without their pool".into())),
-    };
-    cast(&array, data_type).map_err(|error| usage(format!("a carried value is no {data_type}: {error}")))
 }
 
 fn lane(kind: Kind, numbered: bool) -> Lane {

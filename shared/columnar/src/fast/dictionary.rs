@@ -1,13 +1,13 @@
 //! The dictionary of one chunk: what its indices stand for.
 
 use bytes::Bytes;
-use firn_codec::{Damage, Texts, plain};
+use firn_codec::{Damage, Texts, Word, plain};
 use parquet::basic::Encoding;
 use parquet::column::page::Page;
 
 use super::Stop;
 use super::kind::Kind;
-use super::pool::{Pool, hash_narrow, hash_wide};
+use super::pool::{Pool, PooledWord, hash_words};
 use crate::proof::ColumnHasher;
 
 /// Words of larger dictionaries are moved as they are: numbering them would cost more than it saves.
@@ -68,46 +68,34 @@ pub(crate) fn entries(
     }
     let count = *num_values as usize;
     match kind {
-        Kind::I32 | Kind::F32 => narrow(buf, count, kind, numbered, pool, hasher),
-        Kind::I64 | Kind::F64 => wide(buf, count, kind, numbered, pool, hasher),
+        Kind::I32 | Kind::F32 if numbered => numbers::<u32>(buf, count, kind, pool, hasher),
+        Kind::I64 | Kind::F64 if numbered => numbers::<u64>(buf, count, kind, pool, hasher),
+        Kind::I32 | Kind::F32 => Ok(Entries::Narrow(words(buf, count)?)),
+        Kind::I64 | Kind::F64 => Ok(Entries::Wide(words(buf, count)?)),
         Kind::Text | Kind::Bytes => texts(buf, count, kind, pool, hasher),
     }
 }
 
-fn narrow(
-    buf: &Bytes,
-    count: usize,
-    kind: Kind,
-    numbered: bool,
-    pool: &mut Pool,
-    hasher: &ColumnHasher,
-) -> Result<Entries, Refusal> {
+fn words<W: Word>(buf: &Bytes, count: usize) -> Result<Vec<W>, Damage> {
     let mut words = Vec::new();
-    plain::decode::<u32>(buf, count, &mut words)?;
-    if !numbered {
-        return Ok(Entries::Narrow(words));
-    }
-    check_size(count)?;
-    let ids = words.iter().map(|word| pool.narrow(*word, hasher)).collect::<Result<_, _>>()?;
-    Ok(Entries::Ids(ids, words.iter().map(|word| hash_narrow(kind, *word, hasher)).collect()))
+    plain::decode(buf, count, &mut words)?;
+    Ok(words)
 }
 
-fn wide(
+fn numbers<W: PooledWord>(
     buf: &Bytes,
     count: usize,
     kind: Kind,
-    numbered: bool,
     pool: &mut Pool,
     hasher: &ColumnHasher,
 ) -> Result<Entries, Refusal> {
-    let mut words = Vec::new();
-    plain::decode::<u64>(buf, count, &mut words)?;
-    if !numbered {
-        return Ok(Entries::Wide(words));
+    if count > MOST_NUMBERED {
+        return Err(Stop::Unfit("a large dictionary of words").into());
     }
-    check_size(count)?;
-    let ids = words.iter().map(|word| pool.wide(*word, hasher)).collect::<Result<_, _>>()?;
-    Ok(Entries::Ids(ids, words.iter().map(|word| hash_wide(kind, *word, hasher)).collect()))
+    let words = words::<W>(buf, count)?;
+    let mut hashes = Vec::with_capacity(count);
+    hash_words(&words, kind, hasher, &mut hashes);
+    Ok(Entries::Ids(pool.words(&words, hasher)?, hashes))
 }
 
 fn texts(buf: &Bytes, count: usize, kind: Kind, pool: &mut Pool, hasher: &ColumnHasher) -> Result<Entries, Refusal> {
@@ -118,8 +106,4 @@ fn texts(buf: &Bytes, count: usize, kind: Kind, pool: &mut Pool, hasher: &Column
     }
     let hashes = texts.iter().map(|text| hasher.of_bytes(text)).collect();
     Ok(Entries::Ids(pool.texts(&texts, hasher)?, hashes))
-}
-
-fn check_size(count: usize) -> Result<(), Stop> {
-    if count > MOST_NUMBERED { Err(Stop::Unfit("a large dictionary of words")) } else { Ok(()) }
 }

@@ -9,8 +9,8 @@ use parquet::column::page::Page;
 use super::Stop;
 use super::dictionary::{Entries, Refusal};
 use super::kind::Kind;
-use super::lane::{Lane, Rows, Spare, spread};
-use super::pool::{hash_narrow, hash_wide};
+use super::lane::{Lane, Rows, Spare, hide_nulls, spread};
+use super::pool::{PooledWord, hash_words};
 use super::write::Workspace;
 use crate::proof::ColumnHasher;
 
@@ -62,6 +62,12 @@ pub(crate) struct Decoding<'a> {
     pub(crate) kind: Kind,
     pub(crate) hasher: &'a ColumnHasher,
     pub(crate) dictionary: Option<&'a Entries>,
+}
+
+impl Decoding<'_> {
+    fn hash<W: PooledWord>(self, words: &[W], out: &mut Vec<u64>) {
+        hash_words(words, self.kind, self.hasher, out);
+    }
 }
 
 impl OpenPage {
@@ -142,38 +148,36 @@ impl OpenPage {
                     (Entries::Narrow(entries), Lane::Narrow(lane)) => {
                         let words = indices.iter().map(|index| entries[*index as usize]);
                         place(words, present, &mut scratch.narrow, lane);
-                        hash_narrows(decoding, lane, &mut scratch.row_hashes);
+                        decoding.hash(lane, &mut scratch.row_hashes);
                     }
                     (Entries::Wide(entries), Lane::Wide(lane)) => {
                         let words = indices.iter().map(|index| entries[*index as usize]);
                         place(words, present, &mut scratch.wide, lane);
-                        hash_wides(decoding, lane, &mut scratch.row_hashes);
+                        decoding.hash(lane, &mut scratch.row_hashes);
                     }
                     _ => return Err(Stop::Unfit("a dictionary for another sort of lane").into()),
                 }
             }
             (Values::Plain(at), Lane::Narrow(lane)) => {
                 place_words(&self.body, at, count, present, &mut scratch.narrow, lane)?;
-                hash_narrows(decoding, lane, &mut scratch.row_hashes);
+                decoding.hash(lane, &mut scratch.row_hashes);
             }
             (Values::Plain(at), Lane::Wide(lane)) => {
                 place_words(&self.body, at, count, present, &mut scratch.wide, lane)?;
-                hash_wides(decoding, lane, &mut scratch.row_hashes);
+                decoding.hash(lane, &mut scratch.row_hashes);
             }
             (Values::Narrow(words, at), Lane::Narrow(lane)) => {
                 place_part(words, at, count, present, lane)?;
-                hash_narrows(decoding, lane, &mut scratch.row_hashes);
+                decoding.hash(lane, &mut scratch.row_hashes);
             }
             (Values::Wide(words, at), Lane::Wide(lane)) => {
                 place_part(words, at, count, present, lane)?;
-                hash_wides(decoding, lane, &mut scratch.row_hashes);
+                decoding.hash(lane, &mut scratch.row_hashes);
             }
             _ => return Err(Stop::Unfit("words where numbers were expected").into()),
         }
         if let Some(present) = present {
-            for (hash, present) in scratch.row_hashes.iter_mut().zip(present) {
-                *hash &= u64::from(*present).wrapping_neg();
-            }
+            hide_nulls(&mut scratch.row_hashes, present);
             out.present = Some(present.to_vec());
         }
         Ok(())
@@ -279,12 +283,4 @@ fn place_part<W: Word>(
         Some(present) => spread(part, present, out),
     }
     Ok(())
-}
-
-fn hash_narrows(decoding: Decoding<'_>, words: &[u32], out: &mut Vec<u64>) {
-    out.extend(words.iter().map(|word| hash_narrow(decoding.kind, *word, decoding.hasher)));
-}
-
-fn hash_wides(decoding: Decoding<'_>, words: &[u64], out: &mut Vec<u64>) {
-    out.extend(words.iter().map(|word| hash_wide(decoding.kind, *word, decoding.hasher)));
 }

@@ -66,24 +66,17 @@ impl Pool {
         Pool { kind, values, hashes: Vec::new(), generation: 0 }
     }
 
-    /// The number of a word of 4 bytes.
-    pub(crate) fn narrow(&mut self, value: u32, hasher: &ColumnHasher) -> Result<u32, Stop> {
-        let PoolValues::Narrow(pool) = &mut self.values else { return Err(Stop::Unfit("words of another width")) };
-        let (id, new) = pool.intern(value);
-        if new {
-            self.hashes.push(hash_narrow(self.kind, value, hasher));
-        }
-        Ok(id)
-    }
-
-    /// The number of a word of 8 bytes.
-    pub(crate) fn wide(&mut self, value: u64, hasher: &ColumnHasher) -> Result<u32, Stop> {
-        let PoolValues::Wide(pool) = &mut self.values else { return Err(Stop::Unfit("words of another width")) };
-        let (id, new) = pool.intern(value);
-        if new {
-            self.hashes.push(hash_wide(self.kind, value, hasher));
-        }
-        Ok(id)
+    /// The numbers of words.
+    pub(crate) fn words<W: PooledWord>(&mut self, words: &[W], hasher: &ColumnHasher) -> Result<Vec<u32>, Stop> {
+        let pool = W::pool(&mut self.values).ok_or(Stop::Unfit("words of another width"))?;
+        let number = |word: &W| {
+            let (id, new) = pool.intern(*word);
+            if new {
+                self.hashes.push(word.proof_hash(self.kind, hasher));
+            }
+            id
+        };
+        Ok(words.iter().map(number).collect())
     }
 
     /// The numbers of texts.
@@ -125,20 +118,44 @@ impl Pool {
     }
 }
 
-/// f of a 4-byte value of this kind.
-#[inline]
-pub(crate) fn hash_narrow(kind: Kind, value: u32, hasher: &ColumnHasher) -> u64 {
-    match kind {
-        Kind::F32 => hasher.of_float(f32::from_bits(value).into()),
-        _ => hasher.of_integer(i64::from(value.cast_signed())),
+/// A word that stands for a value of some kind.
+pub(crate) trait PooledWord: Word {
+    /// f of the value for the proof.
+    fn proof_hash(self, kind: Kind, hasher: &ColumnHasher) -> u64;
+
+    /// The pool of words of this width, if it is one.
+    fn pool(values: &mut PoolValues) -> Option<&mut WordPool<Self>>;
+}
+
+impl PooledWord for u32 {
+    #[inline]
+    fn proof_hash(self, kind: Kind, hasher: &ColumnHasher) -> u64 {
+        match kind {
+            Kind::F32 => hasher.of_float(f32::from_bits(self).into()),
+            _ => hasher.of_integer(i64::from(self.cast_signed())),
+        }
+    }
+
+    fn pool(values: &mut PoolValues) -> Option<&mut WordPool<u32>> {
+        if let PoolValues::Narrow(pool) = values { Some(pool) } else { None }
     }
 }
 
-/// f of an 8-byte value of this kind.
-#[inline]
-pub(crate) fn hash_wide(kind: Kind, value: u64, hasher: &ColumnHasher) -> u64 {
-    match kind {
-        Kind::F64 => hasher.of_float(f64::from_bits(value)),
-        _ => hasher.of_integer(value.cast_signed()),
+impl PooledWord for u64 {
+    #[inline]
+    fn proof_hash(self, kind: Kind, hasher: &ColumnHasher) -> u64 {
+        match kind {
+            Kind::F64 => hasher.of_float(f64::from_bits(self)),
+            _ => hasher.of_integer(self.cast_signed()),
+        }
     }
+
+    fn pool(values: &mut PoolValues) -> Option<&mut WordPool<u64>> {
+        if let PoolValues::Wide(pool) = values { Some(pool) } else { None }
+    }
+}
+
+/// Appends f of each word.
+pub(crate) fn hash_words<W: PooledWord>(words: &[W], kind: Kind, hasher: &ColumnHasher, out: &mut Vec<u64>) {
+    out.extend(words.iter().map(|word| word.proof_hash(kind, hasher)));
 }

@@ -8,6 +8,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::{concat, concat_batches};
 use bytes::Bytes;
+use firn_merge::{RowRef, Run, Window};
 use firn_model::RowOrder;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
@@ -19,6 +20,9 @@ use proptest::prelude::*;
 use crate::engine::tests::{MemoryOutputs, column};
 use crate::engine::{EngineLimits, MergeError, MergeInput, MergeReport, MergeRequest, StopFlag, merge};
 use crate::error::ColumnarError;
+use crate::fast::carried::Value;
+use crate::fast::column::{FastColumn, HashSink};
+use crate::fast::page::Scratch;
 use crate::input::InputFile;
 use crate::limits::BatchLimit;
 use crate::metrics::FileMetrics;
@@ -55,6 +59,20 @@ fn layout() -> impl Strategy<Value = Layout> {
             Layout { dictionary, dictionary_bytes, second_version, encoding, codec, page_rows, group_rows, statistics }
         },
     )
+}
+
+/// Dictionaries, one version, no more than 1000 rows a row group.
+fn ordinary(page_rows: usize) -> Layout {
+    Layout {
+        dictionary: true,
+        dictionary_bytes: 1 << 20,
+        second_version: false,
+        encoding: None,
+        codec: Compression::SNAPPY,
+        page_rows,
+        group_rows: 1000,
+        statistics: true,
+    }
 }
 
 impl Layout {
@@ -111,7 +129,21 @@ fn merged(
     settings: &WriterSettings,
     fast: bool,
 ) -> Merged {
-    try_merged(files, schema, order, settings, fast).unwrap()
+    try_merged(files, schema, order, settings, fast, PLENTY).unwrap()
+}
+
+/// Memory in which every reader stays open.
+const PLENTY: u64 = 1 << 30;
+
+/// With no more memory than the leanest layout takes: readers are opened anew in every window.
+fn merged_lean(files: &[(Bytes, u64)], schema: &SchemaRef, order: &RowOrder, settings: &WriterSettings) -> Merged {
+    match try_merged(files, schema, order, settings, true, 0) {
+        Err(MergeError::OverBudget { needed_bytes, .. }) => {
+            try_merged(files, schema, order, settings, true, needed_bytes).unwrap()
+        }
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("a merge without memory"),
+    }
 }
 
 fn try_merged(
@@ -120,6 +152,7 @@ fn try_merged(
     order: &RowOrder,
     settings: &WriterSettings,
     fast: bool,
+    memory_bytes: u64,
 ) -> Result<Merged, MergeError> {
     let input = |(at, (bytes, rows)): (usize, &(Bytes, u64))| {
         let source = Arc::new(MemoryFile::new(format!("file-{at}"), bytes.clone()));
@@ -133,7 +166,7 @@ fn try_merged(
         settings: settings.clone(),
         target_bytes: 1 << 30,
         min_file_bytes: 0,
-        memory_bytes: 1 << 30,
+        memory_bytes,
         upload_bytes: 0,
         threads: 2,
         limits: EngineLimits { fast_path: fast, ..EngineLimits::default() },
@@ -195,6 +228,7 @@ proptest! {
         codec in prop::sample::select(vec![Codec::Zstd(3), Codec::Snappy, Codec::Gzip(6), Codec::Lz4, Codec::Uncompressed]),
         modern in any::<bool>(),
         dictionary_bytes in prop::sample::select(vec![0, 100, 1 << 20]),
+        lean in any::<bool>(),
     ) {
         let schema: SchemaRef = Arc::new(every_type());
         let mut random = Random(seed);
@@ -222,7 +256,10 @@ proptest! {
             ..WriterSettings::default()
         };
         let generic = merged(&files, &schema, &order, &settings, false);
-        let fast = merged(&files, &schema, &order, &settings, true);
+        let fast = match lean {
+            true => merged_lean(&files, &schema, &order, &settings),
+            false => merged(&files, &schema, &order, &settings, true),
+        };
         prop_assert_eq!(fast.files.len(), generic.files.len());
         for (at, (fast, generic)) in fast.files.iter().zip(&generic.files).enumerate() {
             // Arrays are compared by their bits: every NaN and both zeros count.
@@ -260,23 +297,65 @@ proptest! {
             bytes[4 + ((pages - 4) as f64 * place) as usize] = value;
         }
         let files = vec![(Bytes::from(bytes), 120)];
-        let _ = try_merged(&files, &schema, &RowOrder::default(), &WriterSettings::default(), true);
+        let _ = try_merged(&files, &schema, &RowOrder::default(), &WriterSettings::default(), true, PLENTY);
+    }
+}
+
+struct Unproved;
+
+impl HashSink for Unproved {
+    fn came_in(&self, _input: usize, _first_row: u64, _hashes: &[u64]) -> Result<(), ColumnarError> {
+        Ok(())
+    }
+
+    fn went_out(&self, _from: usize, _hashes: &[u64]) -> Result<(), ColumnarError> {
+        Ok(())
+    }
+}
+
+/// With dedup nearly every window carries a row to the next: what it holds must not keep the numbers of all windows in memory.
+#[test]
+fn a_carried_value_outlives_the_numbers_of_its_window() {
+    let schema: SchemaRef = Arc::new(every_type());
+    let bytes = ordinary(100).write(&every_type_rows(40, 40));
+    let file = InputFile::open(Arc::new(MemoryFile::new("file", bytes)), &schema, None).unwrap();
+    let window = |runs: Vec<Run>, range: std::ops::Range<u64>| Window {
+        rows: runs.iter().map(|run| u64::from(run.count)).sum(),
+        runs,
+        ranges: vec![range],
+        ..Window::default()
+    };
+    let carried = Some(RowRef { input: 0, row: 9 });
+    let first = Window { carried_out: carried, ..window(vec![Run { input: 0, first_row: 0, count: 9 }], 0..10) };
+    let second = Window { carried_in: carried, ..window(vec![Run { input: 0, first_row: 9, count: 31 }], 10..40) };
+    let whole = window(vec![Run { input: 0, first_row: 0, count: 40 }], 0..40);
+    for (at, field) in schema.fields().iter().enumerate() {
+        let column = || FastColumn::new(field, at, std::iter::once(&file), BatchLimit::default()).unwrap();
+        let Some(mut straight) = column() else { continue };
+        let mut scratch = Scratch::default();
+        let values = |column: &mut FastColumn, window: &Window, scratch: &mut Scratch| -> Vec<Value> {
+            let gathered = column.gather(window, true, scratch, &Unproved).unwrap();
+            (0..gathered.rows.len()).map(|row| Value::of(&gathered.rows, row, column.pool()).unwrap()).collect()
+        };
+        let expected = values(&mut straight, &whole, &mut scratch);
+        let mut column = column().unwrap();
+        let mut found = values(&mut column, &first, &mut scratch);
+        column.tidy(true);
+        column.settle();
+        assert_eq!(column.pool().len(), 0, "{}", field.name());
+        found.extend(values(&mut column, &second, &mut scratch));
+        assert_eq!(found, expected, "{}", field.name());
+        // A window that is given up is read again, and the value is still there.
+        column.tidy(true);
+        column.go_back(&second);
+        assert_eq!(values(&mut column, &second, &mut scratch), expected[9..], "{}", field.name());
     }
 }
 
 #[test]
 fn the_fast_path_is_taken() {
     let schema: SchemaRef = Arc::new(every_type());
-    let layout = Layout {
-        dictionary: true,
-        dictionary_bytes: 1 << 20,
-        second_version: false,
-        encoding: None,
-        codec: Compression::SNAPPY,
-        page_rows: 100,
-        group_rows: 1000,
-        statistics: true,
-    };
+    let layout = ordinary(100);
     let batch = every_type_rows(400, 40);
     let ids = Int64Array::from_iter_values(0..400);
     let mut columns = batch.columns().to_vec();
@@ -301,16 +380,7 @@ fn page_indexes_tell_the_truth() {
 
     let schema: SchemaRef = Arc::new(every_type());
     let batch = every_type_rows(600, 500);
-    let layout = Layout {
-        dictionary: true,
-        dictionary_bytes: 1 << 20,
-        second_version: false,
-        encoding: None,
-        codec: Compression::SNAPPY,
-        page_rows: 64,
-        group_rows: 1000,
-        statistics: true,
-    };
+    let layout = ordinary(64);
     for encodings in [Encodings::Compatible, Encodings::Modern] {
         let settings = WriterSettings { page_rows: 50, encodings, ..WriterSettings::default() };
         let files = vec![(layout.write(&batch), 600)];

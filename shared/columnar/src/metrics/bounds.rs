@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 use arrow_schema::DataType;
 use parquet::file::statistics::Statistics;
 
+use crate::above::{bytes_above, text_above};
+
 /// A decoded minimum or maximum. Values of one column have one variant.
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
 enum Value {
@@ -168,7 +170,7 @@ fn truncate_lower(data_type: &DataType, mut value: Vec<u8>, length: Option<usize
 fn truncate_upper(data_type: &DataType, mut value: Vec<u8>, length: Option<usize>) -> Option<Vec<u8>> {
     let Some(end) = cut_at(data_type, &value, length) else { return Some(value) };
     value.truncate(end);
-    if is_text(data_type) { next_text(std::str::from_utf8(&value).ok()?) } else { next_bytes(value) }
+    if is_text(data_type) { text_above(std::str::from_utf8(&value).ok()?, |_, _| true) } else { bytes_above(value) }
 }
 
 /// Where a longer value is cut; None when it stays whole. Values of fixed length are never cut.
@@ -184,27 +186,6 @@ fn cut_at(data_type: &DataType, value: &[u8], length: Option<usize>) -> Option<u
 
 fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
-/// The smallest text of at most as many characters that is above every text that starts with `text`.
-fn next_text(text: &str) -> Option<Vec<u8>> {
-    text.char_indices().rev().find_map(|(at, last)| {
-        let code = u32::from(last) + 1;
-        // Surrogates are no characters: after U+D7FF comes U+E000.
-        let next = char::from_u32(if code == 0xD800 { 0xE000 } else { code })?;
-        Some(format!("{}{next}", &text[..at]).into_bytes())
-    })
-}
-
-/// The smallest binary of at most as many bytes that is above every binary that starts with `bytes`.
-fn next_bytes(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
-    while let Some(last) = bytes.pop() {
-        if last < 0xFF {
-            bytes.push(last + 1);
-            return Some(bytes);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

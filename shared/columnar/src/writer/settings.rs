@@ -58,7 +58,8 @@ impl Codec {
         codec.to_parquet().map(|_| codec)
     }
 
-    fn to_parquet(self) -> Result<Compression, String> {
+    /// The same in words of the `parquet` crate.
+    pub(crate) fn to_parquet(self) -> Result<Compression, String> {
         Ok(match self {
             Self::Uncompressed => Compression::UNCOMPRESSED,
             Self::Zstd(level) => Compression::ZSTD(

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use firn_codec::header::{self, PageFacts};
 use firn_codec::hybrid;
-use parquet::basic::{BoundaryOrder, Compression, Encoding, PageType};
+use parquet::basic::{BoundaryOrder, Encoding, PageType};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ColumnIndexBuilder, OffsetIndexBuilder, PageEncodingStats};
@@ -16,6 +16,7 @@ use super::plan::Plan;
 use super::stats::{Bounds, Summary, cut, statistics};
 use super::{ChunkSettings, too_large};
 use crate::fast::kind::Kind;
+use crate::writer::Codec;
 
 /// A chunk that compression makes smaller by less than this part is not compressed: readers gain.
 const LEAST_GAIN: f64 = 0.03;
@@ -289,7 +290,8 @@ impl<'a> ChunkBuilder<'a> {
             pages.insert(0, PageEncodingStats { page_type, encoding: Encoding::PLAIN, count: 1 });
         }
         let most = self.settings.statistics_bytes;
-        let codec = if self.compress { self.compressor.name()? } else { Compression::UNCOMPRESSED };
+        let codec = if self.compress { self.settings.codec } else { Codec::Uncompressed };
+        let codec = codec.to_parquet().map_err(ParquetError::General)?;
         self.kept.give_back(self.settings.codec, self.compressor);
         let metadata = ColumnChunkMetaData::builder(self.settings.descriptor.clone())
             .set_compression(codec)

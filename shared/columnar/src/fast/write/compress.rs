@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use flate2::write::GzEncoder;
-use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
 
 use crate::writer::Codec;
@@ -36,7 +35,7 @@ impl std::fmt::Debug for Kept {
 /// Compresses page by page; keeps its memory between pages.
 pub(super) enum Compressor {
     None,
-    Zstd(Box<zstd::bulk::Compressor<'static>>, i32),
+    Zstd(Box<zstd::bulk::Compressor<'static>>),
     Snappy(Box<snap::raw::Encoder>),
     Gzip(u32),
     Lz4,
@@ -46,23 +45,10 @@ impl Compressor {
     pub(super) fn new(codec: Codec) -> Result<Compressor, ParquetError> {
         Ok(match codec {
             Codec::Uncompressed => Compressor::None,
-            Codec::Zstd(level) => {
-                Compressor::Zstd(Box::new(zstd::bulk::Compressor::new(level).map_err(failed)?), level)
-            }
+            Codec::Zstd(level) => Compressor::Zstd(Box::new(zstd::bulk::Compressor::new(level).map_err(failed)?)),
             Codec::Snappy => Compressor::Snappy(Box::new(snap::raw::Encoder::new())),
             Codec::Gzip(level) => Compressor::Gzip(level),
             Codec::Lz4 => Compressor::Lz4,
-        })
-    }
-
-    /// The name of the codec in the footer.
-    pub(super) fn name(&self) -> Result<Compression, ParquetError> {
-        Ok(match self {
-            Compressor::None => Compression::UNCOMPRESSED,
-            Compressor::Zstd(_, level) => Compression::ZSTD(ZstdLevel::try_new(*level)?),
-            Compressor::Snappy(_) => Compression::SNAPPY,
-            Compressor::Gzip(level) => Compression::GZIP(GzipLevel::try_new(*level)?),
-            Compressor::Lz4 => Compression::LZ4_RAW,
         })
     }
 
@@ -71,7 +57,7 @@ impl Compressor {
         let start = out.len();
         match self {
             Compressor::None => out.extend_from_slice(bytes),
-            Compressor::Zstd(zstd, _) => {
+            Compressor::Zstd(zstd) => {
                 out.resize(start + zstd::zstd_safe::compress_bound(bytes.len()), 0);
                 let length = zstd.compress_to_buffer(bytes, &mut out[start..]).map_err(failed)?;
                 out.truncate(start + length);

@@ -8,6 +8,7 @@ use parquet::data_type::ByteArray;
 use parquet::file::statistics::{Statistics, ValueStatistics};
 
 use super::body::{Dictionary, Values};
+use crate::above::{bytes_above, text_above};
 use crate::fast::kind::Kind;
 
 /// A smallest or largest value.
@@ -195,8 +196,9 @@ fn cut_max(value: &[u8], kind: Kind, most_bytes: Option<usize>) -> (Vec<u8>, boo
     let Some(most) = most_bytes.filter(|most| *most < value.len()) else { return (value.to_vec(), true) };
     let start = &value[..char_border(value, kind, most)];
     let raised = match (kind, std::str::from_utf8(start)) {
-        (Kind::Text, Ok(text)) => raise_text(text),
-        _ => raise_bytes(start),
+        // As many bytes as the character that is replaced: no longer than what was cut.
+        (Kind::Text, Ok(text)) => text_above(text, |last, next| next.len_utf8() == last.len_utf8()),
+        _ => bytes_above(start.to_vec()),
     };
     raised.map_or_else(|| (value.to_vec(), true), |raised| (raised, false))
 }
@@ -208,32 +210,6 @@ fn char_border(value: &[u8], kind: Kind, most: usize) -> usize {
     }
     // Bytes 10xxxxxx go on a character.
     (0..=most).rev().find(|at| value.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80)).unwrap_or(0)
-}
-
-/// The smallest text of the same or fewer characters above all that begin with `text`.
-fn raise_text(text: &str) -> Option<Vec<u8>> {
-    for (at, last) in text.char_indices().rev() {
-        let next = match u32::from(last) + 1 {
-            // Surrogates are no characters.
-            0xD800 => 0xE000,
-            next => next,
-        };
-        if let Some(next) = char::from_u32(next)
-            && next.len_utf8() == last.len_utf8()
-        {
-            let mut raised = text.as_bytes()[..at].to_vec();
-            raised.extend_from_slice(next.encode_utf8(&mut [0; 4]).as_bytes());
-            return Some(raised);
-        }
-    }
-    None
-}
-
-fn raise_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
-    let at = bytes.iter().rposition(|byte| *byte < u8::MAX)?;
-    let mut raised = bytes[..=at].to_vec();
-    raised[at] += 1;
-    Some(raised)
 }
 
 #[cfg(test)]
