@@ -37,6 +37,9 @@ pub struct HostedOptions<'a> {
     pub connection: &'a str,
     /// Settings beside the usual ones; `AzureFunctionsJobHost__…` stands for a key of host.json.
     pub settings: &'a [(&'a str, &'a str)],
+    /// How long a received message stays hidden; the real host's ten minutes where it is not given. An answer to a receive that gets lost
+    /// hides its message for as long.
+    pub receive_visibility: Option<Duration>,
 }
 
 impl Hosted {
@@ -63,6 +66,10 @@ impl Hosted {
         let log = MemoryLog::default();
         let mut host = HostOptions::new(root.path());
         host.timing = Timing::development();
+        if let Some(visibility) = options.receive_visibility {
+            host.timing.receive_visibility = visibility;
+            host.timing.renew_every = visibility / 2;
+        }
         host.log = Arc::new(log.clone());
         let fixed = [
             ("FUNCTIONS_WORKER_RUNTIME", "custom"),

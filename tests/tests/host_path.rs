@@ -29,7 +29,7 @@ fn scene_of(azurite: &Azurite, name: &str) -> Scene {
 }
 
 fn options(connection: &str) -> HostedOptions<'_> {
-    HostedOptions { connection, settings: &[] }
+    HostedOptions { connection, settings: &[], receive_visibility: None }
 }
 
 /// Asserts that the table has these rows in one file a partition, and that nothing is left to do.
@@ -119,8 +119,10 @@ fn two_hosts_share_the_work_of_a_storage_in_trouble() {
     let scene = scene.with_connection_string(&connection);
     scene.configure(EAGER, READINGS);
 
-    let first = Hosted::start(&scene, &options(&connection));
-    let second = Hosted::start(&scene, &options(&connection));
+    // Messages of lost answers come back while the test waits, not ten minutes later.
+    let options = HostedOptions { receive_visibility: Some(Duration::from_secs(70)), ..options(&connection) };
+    let first = Hosted::start(&scene, &options);
+    let second = Hosted::start(&scene, &options);
     for (proxy, one_in) in [(&blobs, 25), (&queues, 12)] {
         let random = std::sync::Mutex::new(Random::seeded());
         proxy.trouble(Some(Box::new(move |_, _, _| {

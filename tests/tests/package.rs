@@ -116,7 +116,11 @@ fn the_package_runs_in_an_empty_folder_without_a_toolchain() {
     let connection = azurite.connection_string();
     // The configuration is found by its name in the package. No PATH: neither the host nor the handler finds a program of this machine.
     let settings = [("FIRN_TEST_CONNECTION", connection.as_str()), ("PATH", "/nowhere"), ("HOME", "/nowhere")];
-    let hosted = Hosted::over(root, &scene, &HostedOptions { connection: &connection, settings: &settings });
+    let hosted = Hosted::over(
+        root,
+        &scene,
+        &HostedOptions { connection: &connection, settings: &settings, receive_visibility: None },
+    );
     let status = hosted.drained(Duration::from_secs(120));
     assert_eq!(status["parked"]["count"], 0, "{status:#}");
     assert!(!hosted.events("partitionFinished").is_empty(), "{}", hosted.tail());
