@@ -114,6 +114,18 @@ impl ColumnCursor {
         self.set_group_reach();
     }
 
+    /// Begins to read what the next call of [`Self::next`] will need, where the file's source reads in the background.
+    ///
+    /// # Errors
+    /// [`ColumnarError::Corrupt`], where the footer alone shows it.
+    pub fn prime(&mut self) -> Result<(), ColumnarError> {
+        let read = matches!(self.plan, ColumnPlan::Read(_)) && self.held.is_none() && self.row < self.rows();
+        if read && self.file.source.reads_in_background() {
+            self.group_at(self.row)?.prime();
+        }
+        Ok(())
+    }
+
     /// Frees readers, pages, dictionaries and decoded rows. Position and learned page offsets stay, so that the next
     /// call of [`Self::next`] goes straight to the right page (in a column with repetition and without an offset index
     /// it decodes again from the beginning of the row group).

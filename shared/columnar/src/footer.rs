@@ -12,7 +12,7 @@ use crate::error::ColumnarError;
 use crate::source::RangeRead;
 use crate::thrift::{Compact, Kind, ThriftError, struct_length};
 
-/// First request to a file. Nearly every footer fits, with its page indexes, and a file of this size comes whole.
+/// First request to a file. Nearly every footer fits, with its page indexes.
 pub(crate) const TAIL_BYTES: u64 = 64 * 1024;
 /// Offset indexes of more bytes are left aside: pages are then found by walking, which costs no memory.
 const MAX_INDEX_BYTES: u64 = 4 * 1024 * 1024;
@@ -36,14 +36,14 @@ pub(crate) struct Footer {
 }
 
 impl Footer {
-    /// Reads and checks the footer.
-    pub(crate) fn read(source: &dyn RangeRead) -> Result<Self, ColumnarError> {
+    /// Reads and checks the footer. A file of at most `whole` bytes comes whole.
+    pub(crate) fn read(source: &dyn RangeRead, whole: u64) -> Result<Self, ColumnarError> {
         let (name, size) = (source.name(), source.size());
         let damaged = |detail: String| ColumnarError::corrupt_file(name, detail);
         if size < MAGIC.len() as u64 + TRAILER {
             return Err(damaged(format!("{size} bytes are too short for a Parquet file")));
         }
-        let tail_start = size.saturating_sub(TAIL_BYTES);
+        let tail_start = if size <= whole { 0 } else { size.saturating_sub(TAIL_BYTES) };
         let tail = source.read(tail_start..size)?;
         let trailer = &tail[tail.len() - TRAILER as usize..];
         match &trailer[4..] {

@@ -111,6 +111,13 @@ impl GroupReader {
         }
     }
 
+    /// Begins to read what the next call of [`read`](Self::read) will need.
+    pub(crate) fn prime(&self) {
+        for pages in &self.leaves {
+            pages.lock().prime(self.row, self.reach, self.reader.is_some());
+        }
+    }
+
     /// Drops reader, pages and dictionaries; what is known of the pages stays.
     pub(crate) fn release(&mut self) {
         self.reader = None;

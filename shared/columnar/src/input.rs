@@ -9,7 +9,7 @@ use parquet::file::metadata::ParquetMetaData;
 use crate::cost::{ColumnCost, column_cost, fast_column_cost, null_bytes};
 use crate::cursor::ColumnCursor;
 use crate::error::ColumnarError;
-use crate::footer::Footer;
+use crate::footer::{Footer, TAIL_BYTES};
 use crate::limits::BatchLimit;
 use crate::resolve::{ColumnPlan, NameMapping, resolve, resolve_by_name};
 use crate::source::{MemoryFile, RangeRead};
@@ -19,6 +19,8 @@ use crate::source::{MemoryFile, RangeRead};
 pub struct InputFile {
     inner: Arc<FileInner>,
     plans: Arc<Vec<ColumnPlan>>,
+    /// Bytes of the file where it came whole.
+    whole_bytes: u64,
 }
 
 pub(crate) struct FileInner {
@@ -34,7 +36,23 @@ impl fmt::Debug for InputFile {
 }
 
 impl InputFile {
-    /// Reads the footer (one request for most files) and finds every column of `target` in the file by field id.
+    /// As [`open_holding`](Self::open_holding) with [`LEAST_WHOLE`](Self::LEAST_WHOLE).
+    ///
+    /// # Errors
+    /// As [`open_holding`](Self::open_holding).
+    pub fn open(
+        source: Arc<dyn RangeRead>,
+        target: &SchemaRef,
+        mapping: Option<&NameMapping>,
+    ) -> Result<Self, ColumnarError> {
+        Self::open_holding(source, target, mapping, Self::LEAST_WHOLE)
+    }
+
+    /// Bytes of a file that comes whole with its footer in any case: nearly every footer fits, with its page indexes.
+    pub const LEAST_WHOLE: u64 = TAIL_BYTES;
+
+    /// Reads the footer (one request for most files) and finds every column of `target` in the file by field id. A file of at most `whole`
+    /// bytes comes in that request and stays in memory: where every request is waited for and paid for, that is less than its columns take.
     ///
     /// Each field of `target`, nested ones too, carries its id under the metadata key `PARQUET:field_id`. `mapping` is
     /// the table's name mapping; it is used only when the file has no field id at all.
@@ -43,20 +61,21 @@ impl InputFile {
     /// [`ColumnarError::Corrupt`], [`ColumnarError::Read`], and what `target` does not allow of this file:
     /// [`ColumnarError::Incompatible`], [`ColumnarError::MissingRequired`], [`ColumnarError::NoFieldIds`],
     /// [`ColumnarError::Unsupported`].
-    pub fn open(
+    pub fn open_holding(
         source: Arc<dyn RangeRead>,
         target: &SchemaRef,
         mapping: Option<&NameMapping>,
+        whole: u64,
     ) -> Result<Self, ColumnarError> {
-        let mut footer = Footer::read(&*source)?;
+        let mut footer = Footer::read(&*source, whole)?;
         let plans = resolve(source.name(), &footer.metadata, target, mapping)?;
         let name: Arc<str> = source.name().into();
         // A file that came whole with its footer is not asked for again.
-        let source: Arc<dyn RangeRead> = match footer.whole.take() {
-            Some(bytes) => Arc::new(MemoryFile::new(&*name, bytes)),
-            None => source,
+        let (source, whole_bytes): (Arc<dyn RangeRead>, _) = match footer.whole.take() {
+            Some(bytes) => (Arc::new(MemoryFile::new(&*name, bytes)), source.size()),
+            None => (source, 0),
         };
-        Ok(Self { inner: Arc::new(FileInner { name, source, footer }), plans: Arc::new(plans) })
+        Ok(Self { inner: Arc::new(FileInner { name, source, footer }), plans: Arc::new(plans), whole_bytes })
     }
 
     /// The name that its source gives.
@@ -84,8 +103,7 @@ impl InputFile {
     pub fn held_bytes(&self) -> u64 {
         let footer = &self.inner.footer;
         let indexes = footer.offset_indexes.as_ref().map_or(0, |(_, bytes)| bytes.len());
-        let tiny = if self.inner.source.size() <= crate::footer::TAIL_BYTES { self.inner.source.size() } else { 0 };
-        (footer.metadata.memory_size() + indexes) as u64 + tiny
+        (footer.metadata.memory_size() + indexes) as u64 + self.whole_bytes
     }
 
     /// A cursor over the column with the given index among the top-level fields of the target schema.
@@ -112,7 +130,7 @@ impl InputFile {
     /// [`ColumnarError::Usage`] when the target has no such column.
     pub fn column_cost(&self, target_column: usize, batch: &BatchLimit) -> Result<ColumnCost, ColumnarError> {
         Ok(match self.plan(target_column)? {
-            ColumnPlan::Read(plan) => column_cost(self.metadata().row_groups(), &plan.leaves, batch),
+            ColumnPlan::Read(plan) => column_cost(self.metadata().row_groups(), &plan.leaves, &self.held_ahead(batch)),
             ColumnPlan::Missing(data_type) => {
                 let row = null_bytes(data_type);
                 let open_bytes = (batch.rows_for(row) as u64).min(self.rows()) * row;
@@ -133,10 +151,17 @@ impl InputFile {
         match self.plan(target_column)? {
             ColumnPlan::Read(plan) => {
                 let leaf = plan.leaves.first().copied().unwrap_or(usize::MAX);
-                Ok(fast_column_cost(self.metadata().row_groups(), leaf, batch))
+                Ok(fast_column_cost(self.metadata().row_groups(), leaf, &self.held_ahead(batch)))
             }
             ColumnPlan::Missing(_) => self.column_cost(target_column, batch),
         }
+    }
+
+    /// Bytes that are read ahead are held once; where reading goes on in the background they are held while the next ones are under way,
+    /// and while the first ones of another column are, too.
+    fn held_ahead(&self, batch: &BatchLimit) -> BatchLimit {
+        let times = if self.inner.source.reads_in_background() { 3 } else { 1 };
+        BatchLimit { read_ahead: batch.read_ahead.saturating_mul(times), ..*batch }
     }
 
     /// Whether the file has the column at all; without, all values are null.

@@ -56,7 +56,7 @@ pub mod temp;
 mod thrift;
 pub mod writer;
 
-pub use blob::BlobRange;
+pub use blob::{BlobRange, ReadGate};
 pub use claimed_range::claimed_key_range;
 pub use claims::FileClaims;
 pub use cost::ColumnCost;
@@ -73,6 +73,6 @@ pub use metrics::{FileMetrics, MetricsMode};
 pub use proof::{RowHasher, RowSum};
 pub use reread::{Reread, reread, verify_file};
 pub use resolve::NameMapping;
-pub use source::{CountedRange, LocalFile, MemoryFile, RangeRead};
+pub use source::{CountedRange, LocalFile, MemoryFile, PendingRead, RangeRead};
 pub use temp::{TempSpace, sweep_stale};
 pub use writer::{ColumnEncoder, ColumnEncoders, EncodedColumn, FileWriter, FinishedFile, WriterSettings};

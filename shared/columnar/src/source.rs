@@ -27,6 +27,42 @@ pub trait RangeRead: Send + Sync + Debug {
     /// # Errors
     /// [`ColumnarError::Corrupt`] when the range leaves the file, [`ColumnarError::Read`] when the bytes cannot be had.
     fn read(&self, range: Range<u64>) -> Result<Bytes, ColumnarError>;
+
+    /// Begins to read `range` while the calling thread goes on. None where nothing is gained by that, which is every source that does
+    /// not wait for a network; then the range is read when it is needed.
+    fn begin(&self, range: Range<u64>) -> Option<PendingRead> {
+        let _ = range;
+        None
+    }
+
+    /// Whether [`begin`](Self::begin) begins: memory is then admitted for what is under way.
+    fn reads_in_background(&self) -> bool {
+        false
+    }
+}
+
+/// A read that is under way. Dropping it gives it up.
+pub struct PendingRead(Box<dyn FnOnce() -> Result<Bytes, ColumnarError> + Send>);
+
+impl PendingRead {
+    /// `wait` blocks until the bytes are there; it is called once at most.
+    pub fn new(wait: impl FnOnce() -> Result<Bytes, ColumnarError> + Send + 'static) -> PendingRead {
+        PendingRead(Box::new(wait))
+    }
+
+    /// The bytes, once they are there.
+    ///
+    /// # Errors
+    /// As [`RangeRead::read`].
+    pub fn wait(self) -> Result<Bytes, ColumnarError> {
+        (self.0)()
+    }
+}
+
+impl Debug for PendingRead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PendingRead")
+    }
 }
 
 /// Checks a range against the size of the file before bytes are asked for.
@@ -40,6 +76,11 @@ pub(crate) fn check_range(name: &str, size: u64, range: &Range<u64>) -> Result<u
     usize::try_from(range.end - range.start).map_err(|_| {
         ColumnarError::corrupt_file(name, format!("{} bytes at once are too many", range.end - range.start))
     })
+}
+
+/// A file that is not as long as the table says.
+pub(crate) fn other_size(name: &str, found: u64, expected: u64) -> ColumnarError {
+    ColumnarError::corrupt_file(name, format!("it has {found} bytes in storage but {expected} in the table's metadata"))
 }
 
 /// A file on a local disk, read with `pread`: clones of a `File` share one position, so seeking would mix up readers.
@@ -60,6 +101,23 @@ impl LocalFile {
         match File::open(path) {
             Ok(file) => Self::from_file(name, file),
             Err(source) => Err(ColumnarError::Read { file: name, source: source.into(), retryable: false }),
+        }
+    }
+
+    /// Opens the file at `path` that a table's metadata knows as `name`, of `size` bytes.
+    ///
+    /// # Errors
+    /// [`ColumnarError::Read`] when it cannot be opened, [`ColumnarError::Corrupt`] when it has another size.
+    pub fn of_table(path: &Path, name: &str, size: u64) -> Result<Self, ColumnarError> {
+        let opened = match File::open(path) {
+            Ok(file) => Self::from_file(name, file)?,
+            Err(source) => {
+                return Err(ColumnarError::Read { file: name.to_owned(), source: source.into(), retryable: false });
+            }
+        };
+        match opened.size == size {
+            true => Ok(opened),
+            false => Err(other_size(name, opened.size, size)),
         }
     }
 

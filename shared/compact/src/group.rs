@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use firn_columnar::{
-    BlobRange, ColumnarError, EngineLimits, InputFile, MergeError, MergeInput, MergeReport, MergeRequest, NameMapping,
-    Space, StopFlag, TempSpace, merge_group, proof, verify_file,
+    ColumnarError, EngineLimits, MergeError, MergeInput, MergeReport, MergeRequest, NameMapping, ReadGate, Space,
+    StopFlag, TempSpace, merge_group, proof, verify_file,
 };
 use firn_config::{Dataset, DedupOperation, Verify};
 use firn_model::{LeftReason, Outcome, PartitionKey, RowOrder, Rule};
@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 
 use crate::control::{GroupPlace, RunControl, Step};
 use crate::naming::{HashedInputs, inputs_hash};
+use crate::open::{KEPT_OPEN, Opener, whole_bytes};
 use crate::report::{Failure, GroupReport};
 use crate::services::Services;
 use crate::settings::JobSettings;
@@ -165,15 +166,21 @@ impl MergeWork {
             Some(json) => Some(NameMapping::parse(json)?),
             None => None,
         };
-        let open = |path: &str, size: u64| -> Result<InputFile, ColumnarError> {
-            let id = self.table.store.blob_id(path).map_err(|error| usage(&error))?;
-            let range = BlobRange::new(self.table.store.blobs().clone(), id, path, size, self.handle.clone());
-            InputFile::open(Arc::new(range), &schema, mapping.as_ref())
+        let files = self.group.files();
+        let opener = Opener {
+            table: &self.table,
+            schema: &schema,
+            mapping: mapping.as_ref(),
+            handle: &self.handle,
+            gate: ReadGate::default(),
+            whole: whole_bytes(self.settings.memory_bytes, files.len()),
+            keep_open: files.len() <= KEPT_OPEN,
         };
-        let mut inputs = Vec::with_capacity(self.group.files().len());
-        for ((source, file), commit) in (0..).zip(self.group.files()).zip(self.group.commit_numbers()) {
-            inputs.push(MergeInput::of_table(open(&file.path, file.size)?, commit, source, file.rows));
-        }
+        let opened = opener.open_all(files)?;
+        let numbered = (0..).zip(files).zip(self.group.commit_numbers()).zip(opened);
+        let inputs = numbered
+            .map(|(((source, file), commit), input)| MergeInput::of_table(input, commit, source, file.rows))
+            .collect();
         let request = MergeRequest {
             inputs,
             schema: schema.clone(),
@@ -198,7 +205,7 @@ impl MergeWork {
         }
         if self.settings.verify == Verify::Reread {
             for (written, blob) in report.outputs.iter().zip(&uploaded) {
-                verify_file(&open(&blob.path, blob.size)?, written, &schema, &self.order)?;
+                verify_file(&opener.open(&blob.path, blob.size)?, written, &schema, &self.order)?;
             }
         }
         Ok(Merged { report, uploaded })

@@ -18,6 +18,7 @@ pub mod host;
 pub mod lease_turns;
 pub mod memory_budget;
 pub mod naming;
+mod open;
 pub mod partition;
 pub mod ranges;
 pub mod report;

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use firn_columnar::{BlobRange, InputFile, MergeError, claimed_key_range};
+use firn_columnar::{BlobRange, InputFile, MergeError, ReadGate, claimed_key_range};
 use firn_model::{FileFacts, RowOrder, Rule};
 use firn_table::{LoadedTable, PartitionFacts};
 use tokio::runtime::Handle;
+
+use crate::open::several_at_once;
 
 /// More files than this are no sorted run of a merge; their footers are not worth the requests.
 const FILES_AT_MOST: usize = 1000;
@@ -17,13 +19,14 @@ pub async fn prove_key_ranges(table: &LoadedTable, order: &RowOrder, facts: &mut
     if !worth_it {
         return;
     }
-    let (table, order, handle) = (table.clone(), order.clone(), Handle::current());
+    let (table, order, handle, gate) = (table.clone(), order.clone(), Handle::current(), ReadGate::default());
     let mut files = std::mem::take(&mut facts.files);
     let kept = files.clone();
     // Reading blocks: it must not hold a thread of the runtime that serves the reads.
     let proved = tokio::task::spawn_blocking(move || {
-        for file in &mut files {
-            match range_of(&table, &order, &handle, file) {
+        let ranges = several_at_once(&files, |file| range_of(&table, &order, &handle, &gate, file));
+        for (file, range) in files.iter_mut().zip(ranges) {
+            match range {
                 Ok(range) => file.key_range = range,
                 Err(error) => tracing::warn!(file = file.path, %error, "key range not known"),
             }
@@ -37,12 +40,13 @@ fn range_of(
     table: &LoadedTable,
     order: &RowOrder,
     handle: &Handle,
+    gate: &ReadGate,
     file: &FileFacts,
 ) -> Result<Option<firn_model::KeyRange>, MergeError> {
     let usage = |error: firn_table::TableError| firn_columnar::ColumnarError::Usage { detail: error.to_string() };
     let schema = table.arrow_schema().map_err(usage)?;
     let id = table.blob_id(&file.path).map_err(usage)?;
-    let range = BlobRange::new(table.blobs().clone(), id, file.path.as_str(), file.size, handle.clone());
+    let range = BlobRange::new(table.blobs().clone(), id, file.path.as_str(), file.size, handle.clone()).sharing(gate);
     let input = InputFile::open(Arc::new(range), &schema, None)?;
     claimed_key_range(&input, &schema, order)
 }

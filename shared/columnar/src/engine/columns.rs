@@ -72,6 +72,21 @@ impl<'a> Column<'a> {
         }
     }
 
+    /// Begins to read what a window needs.
+    fn prime(&mut self, window: &Window, release: bool) -> Result<(), ColumnarError> {
+        let generic = match &mut self.way {
+            Way::Fast(fast, _) => return fast.prime(window, release),
+            Way::Generic(generic) => generic,
+        };
+        for (source, range) in generic.sources.iter_mut().zip(&window.ranges).filter(|(_, range)| !range.is_empty()) {
+            if release {
+                source.expect(range.end - range.start);
+            }
+            source.prime()?;
+        }
+        Ok(())
+    }
+
     /// The window is given up: its rows will be read once more.
     fn go_back(&mut self, window: &Window) -> Result<(), ColumnarError> {
         if std::mem::take(&mut self.unfit)
@@ -149,14 +164,22 @@ impl WindowWork<'_> {
         let count = columns.len();
         let mut by_weight: Vec<_> = columns.iter_mut().enumerate().collect();
         by_weight.sort_by_key(|(_, column)| std::cmp::Reverse(column.weight));
-        let queue = Mutex::new(VecDeque::from(by_weight));
+        let queue = Mutex::new(Queue { waiting: VecDeque::from(by_weight), primed: 0 });
         let done = Mutex::new((0..count).map(|_| None).collect::<Vec<Option<EncodedColumn>>>());
         let failure: Mutex<Option<Stop>> = Mutex::new(None);
         let work = || {
             let mut scratch = lock(self.scratches).pop().unwrap_or_default();
             // Columns that are unfit do not stop the others: those may be unfit, too, and one more try is enough for all.
             while !matches!(&*lock(&failure), Some(Stop::Error(_))) {
-                let Some((index, column)) = lock(&queue).pop_front() else { break };
+                let next = lock(&queue).next(self);
+                let (index, column) = match next {
+                    Ok(Some(next)) => next,
+                    Ok(None) => break,
+                    Err(error) => {
+                        *lock(&failure) = Some(Stop::Error(error));
+                        break;
+                    }
+                };
                 match self.run_column(index, column, &mut scratch) {
                     Ok(encoded) => lock(&done)[index] = encoded,
                     Err(Stop::Unfit(reason)) => {
@@ -256,6 +279,26 @@ impl WindowWork<'_> {
             });
         }
         Ok(())
+    }
+}
+
+/// The columns that no thread has taken yet.
+struct Queue<'q, 'a> {
+    waiting: VecDeque<(usize, &'q mut Column<'a>)>,
+    /// How many of them, from the front, have begun to read.
+    primed: usize,
+}
+
+impl<'q, 'a> Queue<'q, 'a> {
+    /// Takes a column. It and as many of the next ones as there are threads have begun to read: what they need is on its way while the
+    /// threads work on others.
+    fn next(&mut self, work: &WindowWork<'_>) -> Result<Option<(usize, &'q mut Column<'a>)>, ColumnarError> {
+        for (_, column) in self.waiting.iter_mut().take(1 + work.threads).skip(self.primed) {
+            column.prime(work.window, work.release)?;
+            self.primed += 1;
+        }
+        self.primed = self.primed.saturating_sub(1);
+        Ok(self.waiting.pop_front())
     }
 }
 

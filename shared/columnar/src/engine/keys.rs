@@ -77,8 +77,12 @@ impl<'a> Windows<'a> {
             return Ok(Windows::Concat(Concat::new(&places).map_err(MergeError::Order)?));
         }
         let (order, columns) = key_order(order, schema)?;
-        let readers =
+        let mut readers =
             inputs.iter().map(|input| KeyReader::open(input, &columns, reading)).collect::<Result<Vec<_>, _>>()?;
+        // The merge asks for the first rows of one input after the other: all of them are under way then.
+        for column in readers.iter_mut().flat_map(KeyReader::all) {
+            column.cursor.prime()?;
+        }
         let merge = Merge::new(order.dedup(), inputs.len());
         Ok(Windows::Sorted(Box::new(SortedWindows { order, merge, readers, inputs })))
     }

@@ -68,6 +68,14 @@ impl<'a> ColumnSource<'a> {
         Ok(ColumnSource::File(FileColumn::new(file, Which::Named(name), limit)?))
     }
 
+    /// Begins to read what the next rows need.
+    pub(crate) fn prime(&mut self) -> Result<(), ColumnarError> {
+        match self {
+            ColumnSource::File(file) => file.cursor.prime(),
+            ColumnSource::Computed(_) => Ok(()),
+        }
+    }
+
     /// A hidden column with one value for every row.
     pub(crate) fn constant(value: i64, rows: u64) -> Self {
         ColumnSource::Computed(Computed { constant: Some(value), row: 0, rows })

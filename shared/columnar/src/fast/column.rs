@@ -114,6 +114,17 @@ impl FastColumn {
         possible
     }
 
+    /// Begins to read what a window needs of the inputs.
+    pub(crate) fn prime(&mut self, window: &Window, release: bool) -> Result<(), ColumnarError> {
+        for (source, range) in self.sources.iter_mut().zip(&window.ranges).filter(|(_, range)| !range.is_empty()) {
+            if release {
+                source.expect(range.end - range.start);
+            }
+            source.prime()?;
+        }
+        Ok(())
+    }
+
     /// Gathers the rows of a window. `release` frees what the inputs hold as soon as the window needs no more of them.
     pub(crate) fn gather(
         &mut self,

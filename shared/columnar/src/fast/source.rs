@@ -118,6 +118,22 @@ impl FastSource {
         }
     }
 
+    /// Begins to read what the next call of [`read`](Self::read) will need.
+    pub(crate) fn prime(&mut self) -> Result<(), ColumnarError> {
+        let Some(leaf) = self.leaf.filter(|_| self.row < self.rows && self.file.source.reads_in_background()) else {
+            return Ok(());
+        };
+        let (row, reach) = (self.row, self.reach);
+        let mut group = match self.group.take() {
+            Some(group) if (group.start..group.end).contains(&row) => group,
+            _ => self.open(leaf, row)?,
+        };
+        let reach = reach.map(|reach| reach.saturating_sub(group.start));
+        group.pages.prime(row - group.start, reach, group.begun);
+        self.group = Some(group);
+        Ok(())
+    }
+
     /// Gives up memory; reading goes on where it stopped. What was numbered has to be numbered again.
     pub(crate) fn release(&mut self) {
         self.reach = None;

@@ -149,6 +149,31 @@ impl ChunkPages {
         if seek { self.seek(row) } else { Ok(0) }
     }
 
+    /// Begins to read what will be asked for next: the pages from where reading stopped or, when a reader is still to
+    /// [begin](Self::begin) at `row`, the dictionary and the page of the row.
+    pub(crate) fn prime(&mut self, row: u64, reach: Option<u64>, begun: bool) {
+        self.reach = reach;
+        let spot = match begun {
+            true => self.map.pages.get(self.next).copied(),
+            false => self.map.page_of(row).map(|index| self.map.pages[index]),
+        };
+        let goes_on = spot.map_or(self.map.walked_to, |spot| spot.offset);
+        if !begun {
+            let (start, end) = match self.map.dictionary {
+                DictionaryPlace::Unknown => (self.range.start, self.range.start),
+                DictionaryPlace::None => (goes_on, goes_on),
+                DictionaryPlace::At { offset, length } => (offset, offset + length),
+            };
+            if goes_on.saturating_sub(end) <= SMALL_GAP {
+                return self.window.begin(start..self.useful_end(end, Some(0)));
+            }
+            self.window.begin(start..end);
+        }
+        if spot.is_some() || !self.map.complete {
+            self.window.begin(goes_on..self.useful_end(goes_on, spot.and_then(|spot| spot.first_row)));
+        }
+    }
+
     /// Drops all bytes and keeps what is known of the pages.
     pub(crate) fn release(&mut self) {
         self.window.forget();

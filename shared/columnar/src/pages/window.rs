@@ -6,27 +6,57 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 
 use crate::error::ColumnarError;
-use crate::source::RangeRead;
+use crate::source::{PendingRead, RangeRead};
 
 /// Serves ranges of one column chunk and holds at most the read-ahead and a page.
 ///
 /// A chunk that fits the read-ahead comes in one request; a page that does not fit is fetched exactly. Bytes that are
-/// still held are not fetched again.
+/// still held are not fetched again. Where the source reads in the background, what follows is under way while what is held is worked on:
+/// at most the read-ahead once more.
 #[derive(Debug)]
 pub(crate) struct Window {
     source: Arc<dyn RangeRead>,
     ahead: u64,
     start: u64,
     held: Bytes,
+    /// Reads under way, none of them overlapping another.
+    begun: Vec<Begun>,
+}
+
+#[derive(Debug)]
+struct Begun {
+    range: Range<u64>,
+    read: PendingRead,
 }
 
 impl Window {
     pub(crate) fn new(source: Arc<dyn RangeRead>, ahead: u64) -> Self {
-        Self { source, ahead, start: 0, held: Bytes::new() }
+        Self { source, ahead, start: 0, held: Bytes::new(), begun: Vec::new() }
     }
 
     fn end(&self) -> u64 {
         self.start + self.held.len() as u64
+    }
+
+    /// Begins to read `range`, up to the read-ahead, as far as it is neither held nor under way.
+    pub(crate) fn begin(&mut self, range: Range<u64>) {
+        if !self.source.reads_in_background() {
+            return;
+        }
+        let end = range.end.min(range.start.saturating_add(self.ahead));
+        let mut start = range.start;
+        if (self.start..self.end()).contains(&start) {
+            start = self.end();
+        }
+        while let Some(begun) = self.begun.iter().find(|begun| begun.range.contains(&start)) {
+            start = begun.range.end;
+        }
+        let end = self.begun.iter().map(|begun| begun.range.start).filter(|begun| *begun > start).fold(end, u64::min);
+        if start < end
+            && let Some(read) = self.source.begin(start..end)
+        {
+            self.begun.push(Begun { range: start..end, read });
+        }
     }
 
     /// Gives the bytes of `range`. Reads on beyond it, up to `useful_end` and up to the read-ahead, counted from the
@@ -44,7 +74,7 @@ impl Window {
         expected: u64,
     ) -> Result<Bytes, ColumnarError> {
         if range.start < self.start || range.start > self.end() {
-            self.forget();
+            self.drop_held();
         }
         if self.held.is_empty() {
             self.start = range.start;
@@ -53,23 +83,50 @@ impl Window {
         if range.end > self.end() {
             let read_to = range.end.max(useful_end.min(range.start.saturating_add(self.ahead.max(expected))));
             let kept = self.held.slice(skip as usize..);
-            let fetched = self.source.read(self.end()..read_to)?;
-            self.held = if kept.is_empty() {
-                fetched
-            } else {
-                let mut joined = BytesMut::with_capacity(kept.len() + fetched.len());
-                joined.extend_from_slice(&kept);
-                joined.extend_from_slice(&fetched);
-                joined.freeze()
-            };
+            self.held = self.fetch(kept, range.end, read_to)?;
             self.start = range.start;
+            self.begun.retain(|begun| begun.range.end > range.start);
+            self.begin(self.end()..useful_end);
         }
         let skip = (range.start - self.start) as usize;
         Ok(self.held.slice(skip..skip + (range.end - range.start) as usize))
     }
 
-    /// Drops what is held.
+    /// `kept`, which ends where what is held ends, and what follows up to `needed_to` or further: up to `read_to` where a request is
+    /// made anyway.
+    fn fetch(&mut self, kept: Bytes, needed_to: u64, read_to: u64) -> Result<Bytes, ColumnarError> {
+        let mut at = self.end();
+        let mut parts = vec![kept];
+        while at < needed_to {
+            let part = match self.begun.iter().position(|begun| begun.range.contains(&at)) {
+                Some(index) => {
+                    let Begun { range, read } = self.begun.swap_remove(index);
+                    read.wait()?.slice((at - range.start) as usize..)
+                }
+                None => {
+                    let starts = self.begun.iter().map(|begun| begun.range.start).filter(|start| *start > at);
+                    self.source.read(at..starts.fold(read_to, u64::min))?
+                }
+            };
+            at += part.len() as u64;
+            parts.push(part);
+        }
+        parts.retain(|part| !part.is_empty());
+        if parts.len() == 1 {
+            return Ok(parts.remove(0));
+        }
+        let mut joined = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
+        parts.iter().for_each(|part| joined.extend_from_slice(part));
+        Ok(joined.freeze())
+    }
+
+    /// Drops what is held and what is under way.
     pub(crate) fn forget(&mut self) {
+        self.drop_held();
+        self.begun.clear();
+    }
+
+    fn drop_held(&mut self) {
         self.held = Bytes::new();
         self.start = 0;
     }
@@ -126,6 +183,71 @@ mod tests {
         check(&mut window, 100..104, 104);
         check(&mut window, 20..24, 24);
         assert_eq!((counted.requests(), counted.bytes()), (3, 12));
+    }
+
+    /// A source whose background reads are counted, and done when they are waited for.
+    #[derive(Debug)]
+    struct Slow {
+        inner: CountedRange,
+        begun: std::sync::Mutex<Vec<Range<u64>>>,
+    }
+
+    impl RangeRead for Slow {
+        fn name(&self) -> &str {
+            self.inner.name()
+        }
+
+        fn size(&self) -> u64 {
+            self.inner.size()
+        }
+
+        fn read(&self, range: Range<u64>) -> Result<Bytes, ColumnarError> {
+            self.inner.read(range)
+        }
+
+        fn begin(&self, range: Range<u64>) -> Option<PendingRead> {
+            self.begun.lock().unwrap().push(range.clone());
+            let bytes: Vec<u8> = (range.start as u8..range.end as u8).collect();
+            Some(PendingRead::new(move || Ok(bytes.into())))
+        }
+
+        fn reads_in_background(&self) -> bool {
+            true
+        }
+    }
+
+    fn slow(ahead: u64) -> (Arc<Slow>, Window) {
+        let bytes: Vec<u8> = (0..200).collect();
+        let inner = CountedRange::new(Arc::new(MemoryFile::new("m", bytes.into())));
+        let slow = Arc::new(Slow { inner, begun: Default::default() });
+        (Arc::clone(&slow), Window::new(slow, ahead))
+    }
+
+    #[test]
+    fn what_follows_is_under_way_while_what_is_held_is_worked_on() {
+        let (source, mut window) = slow(16);
+        for start in (0..48).step_by(8) {
+            check(&mut window, start..start + 8, 50);
+        }
+        assert_eq!((source.inner.requests(), source.inner.bytes()), (1, 16), "only the first read was waited for");
+        assert_eq!(*source.begun.lock().unwrap(), [16..32, 32..48, 48..50]);
+    }
+
+    #[test]
+    fn a_read_that_was_begun_is_taken_up_wherever_it_lies() {
+        let (source, mut window) = slow(16);
+        window.begin(100..110);
+        window.begin(4..100);
+        window.begin(10..30);
+        assert_eq!(*source.begun.lock().unwrap(), [100..110, 4..20, 20..26]);
+        check(&mut window, 0..4, 4);
+        check(&mut window, 4..8, 8);
+        check(&mut window, 100..104, 104);
+        check(&mut window, 104..120, 120);
+        assert_eq!((source.inner.requests(), source.inner.bytes()), (2, 14), "0..4 and 110..120");
+        window.forget();
+        check(&mut window, 4..8, 8);
+        assert_eq!(source.inner.requests(), 3, "what was begun was given up");
     }
 
     #[test]

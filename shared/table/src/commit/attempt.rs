@@ -1,5 +1,4 @@
-//! One try of a commit: the manifests and the manifest list that it writes, and their removal when the try has failed for
-//! sure.
+//! The manifests and the manifest list that a try of a commit writes, and their removal when the try has failed for sure.
 
 use iceberg::io::FileIO;
 use iceberg::spec::{
@@ -23,7 +22,19 @@ pub(crate) enum AttemptError {
     Content(String),
 }
 
-/// One try. Every try has a snapshot id and file names of its own, so that tries cannot be mistaken for each other.
+/// A snapshot id that no snapshot of the table has.
+pub(crate) fn new_snapshot_id(table: &LoadedTable) -> i64 {
+    loop {
+        let (high, low) = Uuid::new_v4().as_u64_pair();
+        let id = i64::from_be_bytes((high ^ low).to_be_bytes()) & i64::MAX;
+        if id > 0 && table.metadata.snapshot_by_id(id).is_none() {
+            return id;
+        }
+    }
+}
+
+/// Files of a commit that are written together: the manifests of one or several tries, or the list of one. All tries of a commit have one
+/// snapshot id, which manifests carry in their entries; the names of their files are their own.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) snapshot_id: i64,
@@ -34,15 +45,8 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn new(table: &LoadedTable) -> Self {
+    pub(crate) fn new(table: &LoadedTable, snapshot_id: i64) -> Self {
         let metadata = &table.metadata;
-        let snapshot_id = loop {
-            let (high, low) = Uuid::new_v4().as_u64_pair();
-            let id = i64::from_be_bytes((high ^ low).to_be_bytes()) & i64::MAX;
-            if id > 0 && metadata.snapshot_by_id(id).is_none() {
-                break id;
-            }
-        };
         let root = metadata_root(metadata.location(), metadata.properties());
         Self { snapshot_id, id: Uuid::new_v4(), root, written: Vec::new() }
     }
@@ -170,8 +174,8 @@ impl Attempt {
         table.io.new_output(&path).map_err(failed)?.write(bytes).await.map_err(failed)
     }
 
-    /// Removes what this try wrote. The only place that removes files of a commit, and only to be called when it is known
-    /// that the try is not and will not be in the table; outputs are left to the sweep, other tries may still use them.
+    /// Removes what was written. The only place that removes files of a commit, and only to be called when it is known that no try that
+    /// used them is or will be in the table; outputs are left to the sweep, other tries may still use them.
     pub(crate) async fn clean_up(self, io: &FileIO) {
         for path in self.written {
             if let Err(error) = io.delete(&path).await {

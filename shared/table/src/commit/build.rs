@@ -1,11 +1,15 @@
-//! Builds one try of a commit on a head: validates, writes manifests and list, and says what the catalog must change.
+//! Builds the tries of a commit: validates the group against a head, writes manifests and list, and says what the catalog must change.
+//!
+//! Manifests take the time: those that hold the inputs are read, and what survives of them is written again. A head that only has new
+//! snapshots of writers holds the same manifests as the one before, so a later try takes the manifests that were written for an earlier
+//! one, and races the writers with a list and the catalog's metadata alone.
 
 use std::collections::HashSet;
 
 use iceberg::spec::{DataFile, ManifestFile, PartitionSpec, SchemaRef, Struct, TableMetadata};
 use iceberg::{TableRequirement, TableUpdate};
 
-use super::attempt::{Attempt, AttemptError};
+use super::attempt::{Attempt, AttemptError, new_snapshot_id};
 use super::deletes::{DeleteTarget, LiveDelete, conflicts};
 use super::entry::{CarriedEntry, Carry, copied, entry_bytes};
 use super::error::CommitError;
@@ -28,11 +32,36 @@ pub(crate) struct Builder<'a> {
     request: &'a ReplaceRequest,
     inputs: HashSet<String>,
     cache: ManifestCache,
+    /// That of every try.
+    snapshot_id: Option<i64>,
+    /// Manifests that the first try took along although it replaces none of their files.
+    folded: Option<HashSet<String>>,
+    written: Option<Written>,
+}
+
+/// Manifests that were written for a try, and may be used by later ones.
+#[derive(Debug)]
+struct Written {
+    /// The manifests whose entries they hold, in their order.
+    from: Vec<String>,
+    schema_id: i32,
+    manifests: Vec<ManifestFile>,
+    attempt: Attempt,
+}
+
+/// A try whose manifests stand in the store.
+#[derive(Debug)]
+pub(crate) struct Prepared<'a> {
+    head: Head<'a>,
+    plan: Plan,
+    /// False when they were written for an earlier try: then no time went by.
+    pub(crate) took_time: bool,
 }
 
 /// A try that is ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Ready {
+    /// The list of the try.
     pub(crate) attempt: Attempt,
     pub(crate) updates: Vec<TableUpdate>,
     pub(crate) requirements: Vec<TableRequirement>,
@@ -47,7 +76,7 @@ struct Plan {
     /// Manifests that stay as they are.
     kept: Vec<ManifestFile>,
     /// Manifests whose entries are written again.
-    replaced: usize,
+    replaced: Vec<String>,
     settings: ManifestSettings,
 }
 
@@ -68,21 +97,55 @@ impl<'a> Builder<'a> {
         if let Some(path) = outputs.iter().find(|path| inputs.contains(**path)) {
             return refused(format!("`{path}` is input and output"));
         }
-        Ok(Self { request, inputs, cache: ManifestCache::default() })
+        Ok(Self { request, inputs, cache: ManifestCache::default(), snapshot_id: None, folded: None, written: None })
     }
 
-    /// Validates the group against a head and writes the files of a try. On an error nothing of the try is left.
-    pub(crate) async fn build(&mut self, table: &LoadedTable) -> Result<Ready, CommitError> {
+    /// Validates the group against a head and writes the manifests of a try, unless an earlier try has written the same.
+    pub(crate) async fn prepare<'t>(&mut self, table: &'t LoadedTable) -> Result<Prepared<'t>, CommitError> {
         let head = Head::of(table, self.request)?;
         let plan = self.plan(&head).await?;
         outputs::check(table, &self.request.outputs).await?;
-        let mut attempt = Attempt::new(table);
-        match self.write(&head, &plan, &mut attempt).await {
-            Ok((updates, requirements)) => Ok(Ready { attempt, updates, requirements }),
+        let schema_id = table.metadata.current_schema_id();
+        if self.written.as_ref().is_some_and(|written| written.from == plan.replaced && written.schema_id == schema_id)
+        {
+            return Ok(Prepared { head, plan, took_time: false });
+        }
+        self.clean_up(table).await;
+        let snapshot_id = *self.snapshot_id.get_or_insert_with(|| new_snapshot_id(table));
+        let mut attempt = Attempt::new(table, snapshot_id);
+        match self.write_manifests(&head, &plan, &mut attempt).await {
+            Ok(manifests) => {
+                self.written = Some(Written { from: plan.replaced.clone(), schema_id, manifests, attempt });
+                Ok(Prepared { head, plan, took_time: true })
+            }
             Err(error) => {
                 attempt.clean_up(&table.io).await;
                 Err(error)
             }
+        }
+    }
+
+    /// Writes the list of a try. On an error nothing of it is left.
+    pub(crate) async fn finish(&mut self, prepared: Prepared<'_>) -> Result<Ready, CommitError> {
+        let Prepared { head, plan, .. } = prepared;
+        let (manifests, snapshot_id) = match &self.written {
+            Some(written) => (written.manifests.clone(), written.attempt.snapshot_id),
+            None => return Err(self.refused("no manifests were written".to_owned())),
+        };
+        let mut attempt = Attempt::new(head.table, snapshot_id);
+        match self.write_list(&head, &plan, manifests, &mut attempt).await {
+            Ok((updates, requirements)) => Ok(Ready { attempt, updates, requirements }),
+            Err(error) => {
+                attempt.clean_up(&head.table.io).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes the manifests that were written. Only to be called when no try that used them is or will be in the table.
+    pub(crate) async fn clean_up(&mut self, table: &LoadedTable) {
+        if let Some(written) = self.written.take() {
+            written.attempt.clean_up(&table.io).await;
         }
     }
 
@@ -91,7 +154,7 @@ impl<'a> Builder<'a> {
         let list = head.table.manifests(head.snapshot).await?;
         let (data, deletes) = split(&list);
         let settings = ManifestSettings::of(metadata.properties());
-        let folded = fold(&data, partition.spec_id, settings);
+        let folded = self.folded.get_or_insert_with(|| fold(&data, partition.spec_id, settings)).clone();
 
         let hash = &self.request.inputs_hash;
         let inputs = &self.inputs;
@@ -109,7 +172,7 @@ impl<'a> Builder<'a> {
         let taken_along: Vec<&ManifestFile> =
             data.iter().copied().filter(|file| folded.contains(&file.manifest_path)).collect();
         self.cache.read(head.table, taken_along, |_, _| true).await?;
-        let mut plan = Plan { located, carried: Vec::new(), kept: Vec::new(), replaced: 0, settings };
+        let mut plan = Plan { located, carried: Vec::new(), kept: Vec::new(), replaced: Vec::new(), settings };
         for file in &list {
             let path = &file.manifest_path;
             let rewritten = plan.located.touched.contains(path) || folded.contains(path);
@@ -117,7 +180,7 @@ impl<'a> Builder<'a> {
                 Some(read) => {
                     let entries = carried(file, read, &self.inputs).map_err(|detail| self.refused(detail))?;
                     plan.carried.extend(entries);
-                    plan.replaced += 1;
+                    plan.replaced.push(path.clone());
                 }
                 None if holds_live_files(file) => plan.kept.push(file.clone()),
                 None => {}
@@ -240,12 +303,12 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    async fn write(
-        &mut self,
+    async fn write_manifests(
+        &self,
         head: &Head<'_>,
         plan: &Plan,
         attempt: &mut Attempt,
-    ) -> Result<(Vec<TableUpdate>, Vec<TableRequirement>), CommitError> {
+    ) -> Result<Vec<ManifestFile>, CommitError> {
         let (table, request) = (head.table, self.request);
         let metadata = &table.metadata;
         let Some(spec) = metadata.partition_spec_by_id(request.partition.spec_id) else {
@@ -271,6 +334,17 @@ impl<'a> Builder<'a> {
             let written = attempt.write_carried(table, &schema, spec, &entries[range]).await;
             manifests.push(written.map_err(|error| self.failed(error))?);
         }
+        Ok(manifests)
+    }
+
+    async fn write_list(
+        &mut self,
+        head: &Head<'_>,
+        plan: &Plan,
+        mut manifests: Vec<ManifestFile>,
+        attempt: &mut Attempt,
+    ) -> Result<(Vec<TableUpdate>, Vec<TableRequirement>), CommitError> {
+        let (table, request) = (head.table, self.request);
         let created = manifests.len();
         manifests.extend(plan.kept.iter().cloned());
         let summary = self.summary(head, plan, &manifests, created).await?;
@@ -279,7 +353,7 @@ impl<'a> Builder<'a> {
         let snapshot =
             NewSnapshot { id: attempt.snapshot_id, parent, manifest_list: list, operation: request.operation, summary };
         let now = chrono::Utc::now().timestamp_millis();
-        Ok(snapshot.changes(metadata, &request.branch, head.retention.clone(), now))
+        Ok(snapshot.changes(&table.metadata, &request.branch, head.retention.clone(), now))
     }
 
     /// The newest schema in which the spec and every tuple can be written, and the inputs' tuple in its types. The current
@@ -343,7 +417,7 @@ impl<'a> Builder<'a> {
             Some(totals) => totals,
             None => self.recount(head.table, plan, added).await?,
         };
-        let counts = ManifestCounts { created, kept: plan.kept.len(), replaced: plan.replaced };
+        let counts = ManifestCounts { created, kept: plan.kept.len(), replaced: plan.replaced.len() };
         Ok(entries(&request.summary, &request.inputs_hash, removed, added, totals, counts))
     }
 

@@ -30,6 +30,7 @@ pub use request::{CommitPolicy, Committed, ConflictCounter, ReplaceOperation, Re
 use crate::catalog::Catalog;
 use crate::error::{Source, SwapError};
 use crate::loaded::LoadedTable;
+use attempt::Attempt;
 use build::{Builder, Ready};
 use history::applied;
 
@@ -44,23 +45,20 @@ pub async fn replace(
     request: ReplaceRequest,
     policy: CommitPolicy,
 ) -> Result<Committed, CommitError> {
-    let mut builder = Builder::new(&request)?;
-    let mut run = Run { catalog, request: &request, policy: &policy, sent: Vec::new(), conflicts: 0, outdated: 0 };
+    let mut run = Run {
+        catalog,
+        request: &request,
+        policy: &policy,
+        builder: Builder::new(&request)?,
+        sent: Vec::new(),
+        conflicts: 0,
+        outdated: 0,
+    };
     let mut table = request.newest.as_ref().unwrap_or(&request.base).clone();
     loop {
-        let ready = match builder.build(&table).await {
-            Ok(ready) => ready,
-            Err(error) => match run.newer_than(&table, &error).await {
-                Some(newer) => {
-                    table = newer;
-                    continue;
-                }
-                None => return Err(error),
-            },
-        };
-        match run.send(&table, ready).await? {
-            Sent::Committed(committed) => return Ok(committed),
-            Sent::TryOn(moved) => table = moved,
+        match run.try_on(&table).await? {
+            Tried::Committed(committed) => return Ok(committed),
+            Tried::TryOn(moved) => table = moved,
         }
     }
 }
@@ -70,7 +68,8 @@ struct Run<'a> {
     catalog: &'a dyn Catalog,
     request: &'a ReplaceRequest,
     policy: &'a CommitPolicy,
-    /// Snapshot ids of all tries that were sent.
+    builder: Builder<'a>,
+    /// Snapshot ids of the tries that were sent: one id, as often as there were tries.
     sent: Vec<i64>,
     conflicts: u32,
     /// Versions that could not be built on and were no longer current.
@@ -78,46 +77,83 @@ struct Run<'a> {
 }
 
 /// How a try ended that did not end the commit with an error.
-enum Sent {
+enum Tried {
     Committed(Committed),
-    /// Refused; the next try builds on this version.
+    /// Refused, or not worth sending; the next try builds on this version.
     TryOn(LoadedTable),
 }
 
 impl Run<'_> {
+    /// One try on a version of the table.
+    async fn try_on(&mut self, table: &LoadedTable) -> Result<Tried, CommitError> {
+        let prepared = match self.builder.prepare(table).await {
+            Ok(prepared) => prepared,
+            Err(error) => return self.not_built(table, error).await,
+        };
+        // Writing manifests took time, in which writers may have committed: a try on what is outdated would only be refused.
+        if prepared.took_time
+            && let Some(newer) = self.moved_on(table).await
+        {
+            return Ok(Tried::TryOn(newer));
+        }
+        match self.builder.finish(prepared).await {
+            Ok(ready) => self.send(table, ready).await,
+            Err(error) => self.not_built(table, error).await,
+        }
+    }
+
+    /// A try could not be built: it may be possible on a newer version. Else nothing of the commit is left.
+    async fn not_built(&mut self, table: &LoadedTable, error: CommitError) -> Result<Tried, CommitError> {
+        match self.newer_than(table, &error).await {
+            Some(newer) => Ok(Tried::TryOn(newer)),
+            None => {
+                self.builder.clean_up(table).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The current version, when `table` is not it any more.
+    async fn moved_on(&mut self, table: &LoadedTable) -> Option<LoadedTable> {
+        if self.outdated >= self.policy.retry_max {
+            return None;
+        }
+        let current = self.catalog.load(&self.request.base.ident).await.ok()?;
+        if current.metadata_location == table.metadata_location {
+            return None;
+        }
+        self.outdated += 1;
+        Some(current)
+    }
+
     /// The current version, when a try could not be built because `table` is outdated: its manifests may be gone after an
     /// expiry, or rewritten by others. None when the error would be the same.
     async fn newer_than(&mut self, table: &LoadedTable, error: &CommitError) -> Option<LoadedTable> {
         let may_be_stale = matches!(error, CommitError::Storage { .. } | CommitError::Permanent { .. });
-        if !may_be_stale || self.outdated >= self.policy.retry_max {
-            return None;
-        }
-        self.outdated += 1;
-        let current = self.catalog.load(&self.request.base.ident).await.ok()?;
-        (current.metadata_location != table.metadata_location).then_some(current)
+        if may_be_stale { self.moved_on(table).await } else { None }
     }
 
-    async fn send(&mut self, table: &LoadedTable, ready: Ready) -> Result<Sent, CommitError> {
+    async fn send(&mut self, table: &LoadedTable, ready: Ready) -> Result<Tried, CommitError> {
         let Ready { attempt, updates, requirements } = ready;
         let ident = self.request.base.ident.clone();
         self.sent.push(attempt.snapshot_id);
         let refusal = match self.catalog.swap(table, updates, requirements).await {
             Ok(swapped) => {
                 if let Some(committed) = self.committed(swapped) {
-                    return Ok(Sent::Committed(committed));
+                    return Ok(Tried::Committed(committed));
                 }
                 let lost = "the catalog answered with success, but its metadata lacks the snapshot";
-                return self.find_or_give_up(lost.into()).await.map(Sent::Committed);
+                return self.find_or_give_up(lost.into()).await.map(Tried::Committed);
             }
             Err(SwapError::Unknown { source, .. }) => {
-                return self.find_or_give_up(source).await.map(Sent::Committed);
+                return self.find_or_give_up(source).await.map(Tried::Committed);
             }
             Err(SwapError::NotSent { source, .. }) => {
-                attempt.clean_up(&table.io).await;
+                self.void(attempt, table).await;
                 return Err(CommitError::Storage { ident, what: "the commit was not sent".to_owned(), source });
             }
             Err(SwapError::Permanent { source, .. }) => {
-                attempt.clean_up(&table.io).await;
+                self.void(attempt, table).await;
                 return Err(CommitError::Permanent { ident, detail: format!("the commit was refused: {source}") });
             }
             Err(SwapError::Conflict { detail, .. }) => detail,
@@ -134,14 +170,21 @@ impl Run<'_> {
             Err(error) => return Err(self.unknown(error.into())),
         };
         if let Some(committed) = self.committed(moved.clone()) {
-            return Ok(Sent::Committed(committed));
+            return Ok(Tried::Committed(committed));
         }
         attempt.clean_up(&table.io).await;
         if used_up {
+            self.builder.clean_up(table).await;
             return Err(CommitError::ConflictsUsedUp { ident, conflicts: self.conflicts, last: refusal });
         }
         tracing::info!(table = %ident, conflicts = self.conflicts, refusal, "commit conflict, trying on the new head");
-        Ok(Sent::TryOn(moved))
+        Ok(Tried::TryOn(moved))
+    }
+
+    /// Removes all that the commit wrote: no try of it is or will be in the table.
+    async fn void(&mut self, attempt: Attempt, table: &LoadedTable) {
+        attempt.clean_up(&table.io).await;
+        self.builder.clean_up(table).await;
     }
 
     /// The answer, when the version of the table has a snapshot of ours.

@@ -61,6 +61,63 @@ async fn an_append_in_between_is_kept_and_nothing_is_merged_again() {
     );
 }
 
+/// Whoever has to read and write manifests for every try loses against a writer that commits faster than that.
+#[tokio::test]
+async fn later_tries_race_with_a_list_alone() {
+    let lake = two_files().await;
+    let request = lake.request(&["f1", "f2"], "h").await;
+    let appended = |name: &str| meanwhile(&lake, Change { data: vec![file(name, "b", 8)], ..Change::default() });
+    let faulty = Faulty::new(&lake.catalog, vec![appended("b1"), appended("b2"), appended("b3")]);
+    lake.blobs.take_writes();
+    let committed = replace(&faulty, request, at_once()).await.unwrap();
+    assert_eq!((committed.tries, committed.conflicts), (4, 3));
+    let written = lake.blobs.take_writes();
+    let of_ours = |part: &str, not: &str| {
+        written.iter().filter(|name| name.contains(part) && !name.contains(not)).cloned().collect::<Vec<_>>()
+    };
+    let lists = of_ours(&format!("snap-{}-", committed.snapshot_id), "never");
+    assert_eq!(lists.len(), 4, "{written:?}");
+    // One of the output, one of the survivor and the deletions.
+    let manifests = of_ours("-m", "snap-");
+    assert_eq!(manifests.len(), 2, "{written:?}");
+    assert_eq!(live(&committed.table, "main").await.len(), 5);
+    check_counts(&committed.table, "main").await;
+}
+
+#[tokio::test]
+async fn a_version_that_is_outdated_once_manifests_are_written_is_not_tried() {
+    let lake = two_files().await;
+    let request = lake.request(&["f1", "f2"], "h").await;
+    lake.append(vec![file("late", "b", 8)]).await;
+    let policy = at_once();
+    let faulty = Faulty::new(&lake.catalog, Vec::new());
+    let committed = replace(&faulty, request, policy.clone()).await.unwrap();
+    assert_eq!((committed.tries, committed.conflicts, policy.conflicts.get()), (1, 0, 0));
+    assert_eq!(faulty.requirements.lock().unwrap().len(), 1);
+    assert_eq!(live(&committed.table, "main").await.len(), 3);
+}
+
+/// A writer that rewrites manifests takes away what an earlier try had written for.
+#[tokio::test]
+async fn manifests_are_written_again_where_those_before_them_changed() {
+    let lake = two_files().await;
+    lake.append(vec![file("g1", "b", 1), file("g2", "b", 1)]).await;
+    let ours = lake.request(&["f1", "f2"], "h").await;
+    let other = lake.request(&["f3"], "other").await;
+    let change = crate::doubles::Fault::After(Box::pin(async {
+        replace(&lake.catalog, other, at_once()).await.unwrap();
+    }));
+    let faulty = Faulty::new(&lake.catalog, vec![change]);
+    let committed = replace(&faulty, ours, at_once()).await.unwrap();
+    assert_eq!((committed.tries, committed.conflicts), (2, 1));
+    let found = live(&committed.table, "main").await;
+    assert_eq!(found.len(), 4, "{found:?}");
+    check_counts(&committed.table, "main").await;
+    let expected = lake.metadata_files().await.iter().filter(|name| name.ends_with(".avro")).count();
+    // Two appends with two files each, the other commit with two manifests and a list (the survivors, the output), ours likewise.
+    assert_eq!(expected, 2 + 2 + 3 + 3, "what the refused try wrote is gone: {:?}", lake.metadata_files().await);
+}
+
 #[tokio::test]
 async fn conflicts_are_bounded_counted_and_leave_nothing() {
     let lake = two_files().await;

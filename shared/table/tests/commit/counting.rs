@@ -1,4 +1,4 @@
-//! A store that counts what is read.
+//! A store that counts what is read and written.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,21 +12,31 @@ use firn_storage::{
 };
 use futures::stream::BoxStream;
 
-/// Counts whole reads by key.
+/// Counts whole reads and writes by key.
 #[derive(Debug)]
 pub struct CountingStore {
     behind: Arc<dyn BlobStore>,
     reads: Mutex<BTreeMap<String, usize>>,
+    writes: Mutex<Vec<String>>,
+}
+
+fn name(id: &BlobId) -> String {
+    id.key.rsplit('/').next().unwrap().to_owned()
 }
 
 impl CountingStore {
     pub fn new(behind: Arc<dyn BlobStore>) -> Self {
-        Self { behind, reads: Mutex::default() }
+        Self { behind, reads: Mutex::default(), writes: Mutex::default() }
     }
 
     /// Reads since the last call, by the last name of the key.
     pub fn take_reads(&self) -> BTreeMap<String, usize> {
         std::mem::take(&mut self.reads.lock().unwrap())
+    }
+
+    /// Last names of the keys that were written since the last call.
+    pub fn take_writes(&self) -> Vec<String> {
+        std::mem::take(&mut self.writes.lock().unwrap())
     }
 }
 
@@ -37,8 +47,7 @@ impl BlobStore for CountingStore {
     }
 
     async fn read_all(&self, id: &BlobId) -> Result<Bytes, StorageError> {
-        let name = id.key.rsplit('/').next().unwrap().to_owned();
-        *self.reads.lock().unwrap().entry(name).or_default() += 1;
+        *self.reads.lock().unwrap().entry(name(id)).or_default() += 1;
         self.behind.read_all(id).await
     }
 
@@ -53,10 +62,12 @@ impl BlobStore for CountingStore {
         condition: PutCondition,
         lease: Option<&LeaseId>,
     ) -> Result<BlobProperties, StorageError> {
+        self.writes.lock().unwrap().push(name(id));
         self.behind.put_leased(id, data, condition, lease).await
     }
 
     async fn upload(&self, id: &BlobId) -> Result<Box<dyn BlobUpload>, StorageError> {
+        self.writes.lock().unwrap().push(name(id));
         self.behind.upload(id).await
     }
 

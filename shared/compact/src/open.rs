@@ -1,0 +1,96 @@
+//! The files of a group, opened: from the disk of this machine, or from storage with many requests under way.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use arrow_schema::SchemaRef;
+use firn_columnar::{BlobRange, ColumnarError, InputFile, LocalFile, NameMapping, RangeRead, ReadGate};
+use firn_model::FileFacts;
+use firn_table::LoadedTable;
+use tokio::runtime::Handle;
+
+/// Footers that are asked for at once: each is a request that is waited for.
+const OPENED_AT_ONCE: usize = 16;
+/// Files of a local disk that are kept open; of more than these each is opened for every read, as a process may have 1,024 only.
+pub(crate) const KEPT_OPEN: usize = 128;
+/// The part of the memory that small files may take whole.
+const WHOLE_PART: u64 = 8;
+/// A file that is larger does not come whole: its columns are needed one after the other.
+const LARGEST_WHOLE: u64 = 4 << 20;
+
+/// Up to which size a file comes whole when `files` of them share `memory_bytes`.
+pub(crate) fn whole_bytes(memory_bytes: u64, files: usize) -> u64 {
+    let share = memory_bytes / WHOLE_PART / (files as u64).max(1);
+    share.clamp(InputFile::LEAST_WHOLE, LARGEST_WHOLE)
+}
+
+/// Opens files of a table.
+pub(crate) struct Opener<'a> {
+    pub(crate) table: &'a LoadedTable,
+    pub(crate) schema: &'a SchemaRef,
+    pub(crate) mapping: Option<&'a NameMapping>,
+    pub(crate) handle: &'a Handle,
+    pub(crate) gate: ReadGate,
+    /// Files up to this size come whole.
+    pub(crate) whole: u64,
+    /// Files of a local disk stay open.
+    pub(crate) keep_open: bool,
+}
+
+impl Opener<'_> {
+    /// Opens the file that the table's metadata knows as `path`. Blocks.
+    pub(crate) fn open(&self, path: &str, size: u64) -> Result<InputFile, ColumnarError> {
+        InputFile::open_holding(self.source(path, size)?, self.schema, self.mapping, self.whole)
+    }
+
+    fn source(&self, path: &str, size: u64) -> Result<Arc<dyn RangeRead>, ColumnarError> {
+        let usage = |error: &dyn std::fmt::Display| ColumnarError::Usage { detail: error.to_string() };
+        let id = self.table.store.blob_id(path).map_err(|error| usage(&error))?;
+        if id.account.is_empty() && self.keep_open {
+            return Ok(Arc::new(LocalFile::of_table(Path::new(&id.key), path, size)?));
+        }
+        let (blobs, handle) = (self.table.store.blobs().clone(), self.handle.clone());
+        Ok(Arc::new(BlobRange::new(blobs, id, path, size, handle).sharing(&self.gate)))
+    }
+
+    /// Opens files, several at once, and gives them in their order. Of several that cannot be opened the first is named.
+    pub(crate) fn open_all(&self, files: &[FileFacts]) -> Result<Vec<InputFile>, ColumnarError> {
+        several_at_once(files, |file| self.open(&file.path, file.size)).into_iter().collect()
+    }
+}
+
+/// Does `work` for each of the files, which waits for requests: on several threads. The results are in the order of the files.
+pub(crate) fn several_at_once<T: Send>(files: &[FileFacts], work: impl Fn(&FileFacts) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work_on = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(file) = files.get(at) else { return done };
+            done.push((at, work(file)));
+        }
+    };
+    let mut done: Vec<(usize, T)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..OPENED_AT_ONCE.min(files.len())).map(|_| scope.spawn(work_on)).collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        // A panic goes on in the calling thread, where whoever called contains it.
+        joined.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_files_come_whole_as_far_as_memory_allows() {
+        assert_eq!(whole_bytes(512 << 20, 24), (512 << 20) / 8 / 24);
+        assert_eq!(whole_bytes(512 << 20, 5), LARGEST_WHOLE);
+        assert_eq!(whole_bytes(512 << 20, 2000), InputFile::LEAST_WHOLE, "the footer is asked for anyway");
+        assert_eq!(whole_bytes(512 << 20, 0), LARGEST_WHOLE);
+    }
+}
