@@ -78,7 +78,7 @@ impl Footer {
             Some(range) => Some((range.start, source.read(range)?)),
             None => None,
         };
-        let whole = (tail_start == 0).then_some(tail);
+        let whole = (size <= whole).then_some(tail);
         Ok(Self { metadata: Arc::new(metadata), group_starts, offset_indexes, whole })
     }
 

@@ -184,6 +184,49 @@ impl RangeRead for MemoryFile {
     }
 }
 
+/// For tests: a file in memory that is read in the background, as those of a storage account are.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct FarFile {
+    pub(crate) inner: MemoryFile,
+    /// Reads that were begun before they were needed, and those that were waited for.
+    pub(crate) begun: AtomicU64,
+    pub(crate) waited: AtomicU64,
+}
+
+#[cfg(test)]
+impl FarFile {
+    pub(crate) fn new(inner: MemoryFile) -> FarFile {
+        FarFile { inner, begun: AtomicU64::new(0), waited: AtomicU64::new(0) }
+    }
+}
+
+#[cfg(test)]
+impl RangeRead for FarFile {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes, ColumnarError> {
+        self.waited.fetch_add(1, Ordering::Relaxed);
+        self.inner.read(range)
+    }
+
+    fn begin(&self, range: Range<u64>) -> Option<PendingRead> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let inner = self.inner.clone();
+        Some(PendingRead::new(move || inner.read(range)))
+    }
+
+    fn reads_in_background(&self) -> bool {
+        true
+    }
+}
+
 /// Counts the requests and bytes that another source is asked for.
 #[derive(Debug)]
 pub struct CountedRange {

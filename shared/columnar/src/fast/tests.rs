@@ -27,7 +27,7 @@ use crate::input::InputFile;
 use crate::limits::BatchLimit;
 use crate::metrics::FileMetrics;
 use crate::samples::{Random, every_type, every_type_rows};
-use crate::source::MemoryFile;
+use crate::source::{FarFile, MemoryFile};
 use crate::writer::{Codec, Encodings, WriterSettings};
 
 /// How an input is written.
@@ -122,24 +122,35 @@ struct Merged {
     files: Vec<Bytes>,
 }
 
-fn merged(
-    files: &[(Bytes, u64)],
-    schema: &SchemaRef,
-    order: &RowOrder,
-    settings: &WriterSettings,
+/// How files are merged.
+#[derive(Debug, Clone, Copy)]
+struct How {
     fast: bool,
-) -> Merged {
-    try_merged(files, schema, order, settings, fast, PLENTY).unwrap()
+    memory_bytes: u64,
+    /// Read in the background, as from a storage account.
+    far: bool,
 }
 
 /// Memory in which every reader stays open.
 const PLENTY: u64 = 1 << 30;
+const FAST: How = How { fast: true, memory_bytes: PLENTY, far: false };
+const GENERIC: How = How { fast: false, ..FAST };
+
+fn merged(files: &[(Bytes, u64)], schema: &SchemaRef, order: &RowOrder, settings: &WriterSettings, how: How) -> Merged {
+    try_merged(files, schema, order, settings, how).unwrap()
+}
 
 /// With no more memory than the leanest layout takes: readers are opened anew in every window.
-fn merged_lean(files: &[(Bytes, u64)], schema: &SchemaRef, order: &RowOrder, settings: &WriterSettings) -> Merged {
-    match try_merged(files, schema, order, settings, true, 0) {
+fn merged_lean(
+    files: &[(Bytes, u64)],
+    schema: &SchemaRef,
+    order: &RowOrder,
+    settings: &WriterSettings,
+    how: How,
+) -> Merged {
+    match try_merged(files, schema, order, settings, How { memory_bytes: 0, ..how }) {
         Err(MergeError::OverBudget { needed_bytes, .. }) => {
-            try_merged(files, schema, order, settings, true, needed_bytes).unwrap()
+            try_merged(files, schema, order, settings, How { memory_bytes: needed_bytes, ..how }).unwrap()
         }
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("a merge without memory"),
@@ -151,12 +162,14 @@ fn try_merged(
     schema: &SchemaRef,
     order: &RowOrder,
     settings: &WriterSettings,
-    fast: bool,
-    memory_bytes: u64,
+    how: How,
 ) -> Result<Merged, MergeError> {
     let input = |(at, (bytes, rows)): (usize, &(Bytes, u64))| {
-        let source = Arc::new(MemoryFile::new(format!("file-{at}"), bytes.clone()));
-        let file = InputFile::open(source, schema, None)?;
+        let source = MemoryFile::new(format!("file-{at}"), bytes.clone());
+        let file = match how.far {
+            true => InputFile::open_holding(Arc::new(FarFile::new(source)), schema, None, 0)?,
+            false => InputFile::open(Arc::new(source), schema, None)?,
+        };
         Ok(MergeInput::of_table(file, 1 + at as i64, at as u32, *rows))
     };
     let request = MergeRequest {
@@ -166,10 +179,10 @@ fn try_merged(
         settings: settings.clone(),
         target_bytes: 1 << 30,
         min_file_bytes: 0,
-        memory_bytes,
+        memory_bytes: how.memory_bytes,
         upload_bytes: 0,
         threads: 2,
-        limits: EngineLimits { fast_path: fast, ..EngineLimits::default() },
+        limits: EngineLimits { fast_path: how.fast, ..EngineLimits::default() },
         stop: StopFlag::default(),
     };
     let mut outputs = MemoryOutputs::default();
@@ -229,6 +242,7 @@ proptest! {
         modern in any::<bool>(),
         dictionary_bytes in prop::sample::select(vec![0, 100, 1 << 20]),
         lean in any::<bool>(),
+        far in any::<bool>(),
     ) {
         let schema: SchemaRef = Arc::new(every_type());
         let mut random = Random(seed);
@@ -255,10 +269,11 @@ proptest! {
             encodings: if modern { Encodings::Modern } else { Encodings::Compatible },
             ..WriterSettings::default()
         };
-        let generic = merged(&files, &schema, &order, &settings, false);
+        let generic = merged(&files, &schema, &order, &settings, How { far: far && lean, ..GENERIC });
+        let how = How { far, ..FAST };
         let fast = match lean {
-            true => merged_lean(&files, &schema, &order, &settings),
-            false => merged(&files, &schema, &order, &settings, true),
+            true => merged_lean(&files, &schema, &order, &settings, how),
+            false => merged(&files, &schema, &order, &settings, how),
         };
         prop_assert_eq!(fast.files.len(), generic.files.len());
         for (at, (fast, generic)) in fast.files.iter().zip(&generic.files).enumerate() {
@@ -297,7 +312,7 @@ proptest! {
             bytes[4 + ((pages - 4) as f64 * place) as usize] = value;
         }
         let files = vec![(Bytes::from(bytes), 120)];
-        let _ = try_merged(&files, &schema, &RowOrder::default(), &WriterSettings::default(), true, PLENTY);
+        let _ = try_merged(&files, &schema, &RowOrder::default(), &WriterSettings::default(), FAST);
     }
 }
 
@@ -363,13 +378,13 @@ fn the_fast_path_is_taken() {
     let batch = RecordBatch::try_new(batch.schema(), columns).unwrap();
     let files = vec![(layout.write(&batch), 400), (layout.write(&batch), 400)];
     let settings = WriterSettings::default();
-    let merged = |fast| merged(&files, &schema, &RowOrder::default(), &settings, fast);
+    let merged = |how| merged(&files, &schema, &RowOrder::default(), &settings, how);
     // Integers, floats, dates, times, texts and bytes; not booleans, decimals, fixed or nested ones.
     let expected =
         every_type().fields().iter().filter(|field| super::kind::Kind::of(field.data_type()).is_some()).count();
     assert!(expected >= 12);
-    assert_eq!(sorted_dictionaries(&merged(true).files[0]), expected);
-    assert_eq!(sorted_dictionaries(&merged(false).files[0]), 0);
+    assert_eq!(sorted_dictionaries(&merged(FAST).files[0]), expected);
+    assert_eq!(sorted_dictionaries(&merged(GENERIC).files[0]), 0);
 }
 
 /// What a reader prunes by: each page's rows lie within the bounds that the column index gives, and nulls are counted.
@@ -384,7 +399,7 @@ fn page_indexes_tell_the_truth() {
     for encodings in [Encodings::Compatible, Encodings::Modern] {
         let settings = WriterSettings { page_rows: 50, encodings, ..WriterSettings::default() };
         let files = vec![(layout.write(&batch), 600)];
-        let fast = merged(&files, &schema, &RowOrder::default(), &settings, true);
+        let fast = merged(&files, &schema, &RowOrder::default(), &settings, FAST);
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
         let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(fast.files[0].clone(), options).unwrap();
         let metadata = Arc::clone(reader.metadata());
@@ -396,7 +411,7 @@ fn page_indexes_tell_the_truth() {
             }
             let pages = offsets[0][at].page_locations();
             assert!(pages.len() >= 12, "{}: {} pages", field.name(), pages.len());
-            let generic = merged(&files, &schema, &RowOrder::default(), &settings, false);
+            let generic = merged(&files, &schema, &RowOrder::default(), &settings, GENERIC);
             let reader = SerializedFileReader::new(generic.files[0].clone()).unwrap();
             let theirs = reader.metadata().row_group(0).column(at).statistics().cloned();
             let ours = metadata.row_group(0).column(at).statistics().cloned();
