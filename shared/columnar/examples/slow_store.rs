@@ -1,6 +1,6 @@
 //! Merges the Parquet files of a folder through a store that answers late, and prints what it took (benches/latency.sh).
 //!
-//! `slow_store FOLDER LATENCY_MS MEMORY_MB COLUMN,…`: every read waits for the latency first, however small it is; outputs go nowhere.
+//! `slow_store FOLDER LATENCY_MS MEMORY_MB COLUMN,… [WHOLE_MB]`: files up to WHOLE_MB (8) come whole; every read waits for the latency first, however small it is; outputs go nowhere.
 //! A latency of `disk` reads the files from disk directly, as Firn does with tables in a local folder.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
@@ -172,7 +172,9 @@ impl fmt::Debug for Nowhere {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, latency, memory, columns] = &arguments[..] else { panic!("FOLDER LATENCY_MS MEMORY_MB COLUMN,…") };
+    let [folder, latency, memory, columns, rest @ ..] = &arguments[..] else {
+        panic!("FOLDER LATENCY_MS MEMORY_MB COLUMN,… [WHOLE_MB]")
+    };
     let mut paths = Vec::new();
     parquet_files(Path::new(folder), &mut paths);
     paths.sort();
@@ -189,26 +191,31 @@ fn main() {
     });
     let gate = ReadGate::default();
     let begun = Instant::now();
-    let whole = (memory_bytes / 8 / paths.len() as u64).clamp(InputFile::LEAST_WHOLE, 4 << 20);
-    let inputs: Vec<MergeInput> = (0..)
-        .zip(&paths)
-        .map(|(source, path)| {
-            let source_of = || -> Arc<dyn RangeRead> {
-                if far.is_none() {
-                    return Arc::new(LocalFile::open(path).expect("a file"));
-                }
-                let key = std::fs::canonicalize(path).expect("a path").to_str().expect("UTF-8").to_owned();
-                let id = BlobId { account: "far".into(), container: "away".into(), key };
-                let size = std::fs::metadata(path).expect("a file").len();
-                let (handle, name) = (runtime.handle().clone(), path.to_string_lossy().into_owned());
-                Arc::new(BlobRange::new(slow.clone(), id, name, size, handle).sharing(&gate))
-            };
-            let file =
-                InputFile::open_holding(source_of(), &schema, None, whole).expect("a Parquet file of the same table");
-            let rows = file.rows();
-            MergeInput::of_table(file, 1 + i64::from(source), source, rows)
-        })
-        .collect();
+    let whole = rest.first().map_or(8, |whole| whole.parse().expect("a number")) << 20;
+    let open = |path: &PathBuf| -> InputFile {
+        let source: Arc<dyn RangeRead> = if far.is_none() {
+            Arc::new(LocalFile::open(path).expect("a file"))
+        } else {
+            let key = std::fs::canonicalize(path).expect("a path").to_str().expect("UTF-8").to_owned();
+            let id = BlobId { account: "far".into(), container: "away".into(), key };
+            let size = std::fs::metadata(path).expect("a file").len();
+            let (handle, name) = (runtime.handle().clone(), path.to_string_lossy().into_owned());
+            Arc::new(BlobRange::new(slow.clone(), id, name, size, handle).sharing(&gate))
+        };
+        InputFile::open_holding(source, &schema, None, whole).expect("a Parquet file of the same table")
+    };
+    let mut inputs = Vec::new();
+    // As many at once as the product opens.
+    for paths in paths.chunks(16) {
+        let opened: Vec<InputFile> = std::thread::scope(|scope| {
+            let threads: Vec<_> = paths.iter().map(|path| scope.spawn(|| open(path))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("a footer")).collect()
+        });
+        for file in opened {
+            let (source, rows) = (inputs.len() as u32, file.rows());
+            inputs.push(MergeInput::of_table(file, 1 + i64::from(source), source, rows));
+        }
+    }
     let opened = begun.elapsed();
     let written = Arc::new(AtomicU64::new(0));
     let request = MergeRequest {

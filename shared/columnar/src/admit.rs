@@ -80,6 +80,8 @@ pub struct JobDemand {
     pub read_bytes: usize,
     /// Read-ahead.
     pub ahead_bytes: usize,
+    /// Inputs are read in the background: what a window needs of the columns in work, and of the next ones, is under way at once.
+    pub far: bool,
 }
 
 /// How a merge is laid out.
@@ -192,6 +194,8 @@ fn best(job: &JobDemand, all: &Totals, budget: u64, threads: usize) -> Option<Ad
         };
         [
             layout(many, true, false, false),
+            // A reader that is opened anew reads its dictionary again.
+            layout(many, true, true, false),
             layout(many, false, false, false),
             layout(many, false, true, false),
             layout(1, false, false, false),
@@ -242,8 +246,9 @@ fn layout(job: &JobDemand, all: &Totals, layout: Layout) -> Admission {
     let windows = if threads > 1 { 2 } else { 1 };
     let runs = if job.ordered { windows * window_runs(layout.rows) * RUN_BYTES } else { 0 };
     let proof = layout.rows * (1 + CONSUMED_PER_ROW) * STATE_BYTES;
-    let needed_bytes =
-        BASE_BYTES + job.upload_bytes + all.footers + readers + keys + opening + gather + encoders + runs + proof;
+    let under_way = if job.far { layout.rows * job.encoded_row_bytes.max(1) } else { 0 };
+    let reading = readers + keys + opening + under_way;
+    let needed_bytes = BASE_BYTES + job.upload_bytes + all.footers + reading + gather + encoders + runs + proof;
     Admission {
         threads: layout.threads,
         window_rows: layout.rows,
@@ -277,6 +282,7 @@ mod tests {
             key_rows: 8192,
             read_bytes: 1 << 20,
             ahead_bytes: 256 << 10,
+            far: false,
         }
     }
 
@@ -305,6 +311,13 @@ mod tests {
         let admission = admit(&job(), &vec![input(13); 24], 360 * MB, 2).unwrap();
         assert!(!admission.keep_open);
         assert!(admission.needed_bytes <= 360 * MB, "{admission:?}");
+    }
+
+    #[test]
+    fn what_is_under_way_is_admitted() {
+        let near = admit(&job(), &vec![input(13); 4], 4096 * MB, 2).unwrap();
+        let far = admit(&JobDemand { far: true, ..job() }, &vec![input(13); 4], 4096 * MB, 2).unwrap();
+        assert_eq!(far.needed_bytes - near.needed_bytes, 32 * MB, "a window as it is encoded");
     }
 
     #[test]

@@ -114,14 +114,15 @@ impl ColumnCursor {
         self.set_group_reach();
     }
 
-    /// Begins to read what the next call of [`Self::next`] will need, where the file's source reads in the background.
+    /// Begins to read what the next calls of [`Self::next`] will need for `rows` rows, or as much as is read ahead, where the file's source
+    /// reads in the background.
     ///
     /// # Errors
     /// [`ColumnarError::Corrupt`], where the footer alone shows it.
-    pub fn prime(&mut self) -> Result<(), ColumnarError> {
+    pub fn prime(&mut self, rows: Option<u64>) -> Result<(), ColumnarError> {
         let read = matches!(self.plan, ColumnPlan::Read(_)) && self.held.is_none() && self.row < self.rows();
         if read && self.file.source.reads_in_background() {
-            self.group_at(self.row)?.prime();
+            self.group_at(self.row)?.prime(rows);
         }
         Ok(())
     }

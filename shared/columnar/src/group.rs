@@ -111,10 +111,11 @@ impl GroupReader {
         }
     }
 
-    /// Begins to read what the next call of [`read`](Self::read) will need.
-    pub(crate) fn prime(&self) {
+    /// Begins to read what the next calls of [`read`](Self::read) will need for `rows` rows, or as much as is read ahead.
+    pub(crate) fn prime(&self, rows: Option<u64>) {
+        let until = rows.map(|rows| self.row.saturating_add(rows).min(self.rows));
         for pages in &self.leaves {
-            pages.lock().prime(self.row, self.reach, self.reader.is_some());
+            pages.lock().prime(self.row, until, self.reader.is_some());
         }
     }
 

@@ -157,10 +157,14 @@ impl InputFile {
         }
     }
 
-    /// Bytes that are read ahead are held once; where reading goes on in the background they are held while the next ones are under way,
-    /// and while the first ones of another column are, too.
+    /// Whether reads are waited for, as from a storage account.
+    pub(crate) fn is_far(&self) -> bool {
+        self.inner.source.reads_in_background()
+    }
+
+    /// Bytes that are read ahead are held once; where reading goes on in the background they are held while the next ones are under way.
     fn held_ahead(&self, batch: &BatchLimit) -> BatchLimit {
-        let times = if self.inner.source.reads_in_background() { 3 } else { 1 };
+        let times = if self.is_far() { 2 } else { 1 };
         BatchLimit { read_ahead: batch.read_ahead.saturating_mul(times), ..*batch }
     }
 

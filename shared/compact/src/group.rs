@@ -173,7 +173,7 @@ impl MergeWork {
             mapping: mapping.as_ref(),
             handle: &self.handle,
             gate: ReadGate::default(),
-            whole: whole_bytes(self.settings.memory_bytes, files.len()),
+            whole: whole_bytes(self.settings.memory_bytes, files.iter().map(|file| file.size)),
             keep_open: files.len() <= KEPT_OPEN,
         };
         let opened = opener.open_all(files)?;

@@ -15,15 +15,20 @@ use tokio::runtime::Handle;
 const OPENED_AT_ONCE: usize = 16;
 /// Files of a local disk that are kept open; of more than these each is opened for every read, as a process may have 1,024 only.
 pub(crate) const KEPT_OPEN: usize = 128;
-/// The part of the memory that small files may take whole.
-const WHOLE_PART: u64 = 8;
-/// A file that is larger does not come whole: its columns are needed one after the other.
-const LARGEST_WHOLE: u64 = 4 << 20;
+/// The part of the memory that the files of a group may take whole, all of them.
+const ALL_WHOLE_PART: u64 = 3;
+/// A file that is larger does not come whole even then: should it be out of order, sorting it takes memory, too.
+const LARGEST_WHOLE: u64 = 8 << 20;
+/// Where they do not fit, the part that the small ones among them may take.
+const SMALL_WHOLE_PART: u64 = 8;
 
-/// Up to which size a file comes whole when `files` of them share `memory_bytes`.
-pub(crate) fn whole_bytes(memory_bytes: u64, files: usize) -> u64 {
-    let share = memory_bytes / WHOLE_PART / (files as u64).max(1);
-    share.clamp(InputFile::LEAST_WHOLE, LARGEST_WHOLE)
+/// Up to which size a file comes whole when files of these sizes share `memory_bytes`.
+pub(crate) fn whole_bytes(memory_bytes: u64, sizes: impl ExactSizeIterator<Item = u64>) -> u64 {
+    let files = (sizes.len() as u64).max(1);
+    match sizes.sum::<u64>() <= memory_bytes / ALL_WHOLE_PART {
+        true => LARGEST_WHOLE,
+        false => (memory_bytes / SMALL_WHOLE_PART / files).clamp(InputFile::LEAST_WHOLE, LARGEST_WHOLE),
+    }
 }
 
 /// Opens files of a table.
@@ -33,7 +38,7 @@ pub(crate) struct Opener<'a> {
     pub(crate) mapping: Option<&'a NameMapping>,
     pub(crate) handle: &'a Handle,
     pub(crate) gate: ReadGate,
-    /// Files up to this size come whole.
+    /// Blobs up to this size come whole.
     pub(crate) whole: u64,
     /// Files of a local disk stay open.
     pub(crate) keep_open: bool,
@@ -42,7 +47,10 @@ pub(crate) struct Opener<'a> {
 impl Opener<'_> {
     /// Opens the file that the table's metadata knows as `path`. Blocks.
     pub(crate) fn open(&self, path: &str, size: u64) -> Result<InputFile, ColumnarError> {
-        InputFile::open_holding(self.source(path, size)?, self.schema, self.mapping, self.whole)
+        let source = self.source(path, size)?;
+        // The system holds a local disk's files in memory as it is.
+        let whole = if source.reads_in_background() { self.whole } else { InputFile::LEAST_WHOLE };
+        InputFile::open_holding(source, self.schema, self.mapping, whole)
     }
 
     fn source(&self, path: &str, size: u64) -> Result<Arc<dyn RangeRead>, ColumnarError> {
@@ -88,9 +96,10 @@ mod tests {
 
     #[test]
     fn small_files_come_whole_as_far_as_memory_allows() {
-        assert_eq!(whole_bytes(512 << 20, 24), (512 << 20) / 8 / 24);
-        assert_eq!(whole_bytes(512 << 20, 5), LARGEST_WHOLE);
-        assert_eq!(whole_bytes(512 << 20, 2000), InputFile::LEAST_WHOLE, "the footer is asked for anyway");
-        assert_eq!(whole_bytes(512 << 20, 0), LARGEST_WHOLE);
+        let whole = |files: usize, size: u64| whole_bytes(512 << 20, vec![size; files].into_iter());
+        assert_eq!(whole(0, 0), LARGEST_WHOLE);
+        assert_eq!(whole(32, 5 << 20), LARGEST_WHOLE, "160 MB are less than a third");
+        assert_eq!(whole(36, 5 << 20), (512 << 20) / 8 / 36, "180 MB are more: only files that are far smaller");
+        assert_eq!(whole(2000, 1 << 20), InputFile::LEAST_WHOLE, "the footer is asked for anyway");
     }
 }

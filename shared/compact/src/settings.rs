@@ -1,7 +1,7 @@
 //! The dataset's keys and the table's properties, as planner and merge want them.
 
 use firn_columnar::WriterSettings;
-use firn_columnar::writer::{Codec, Encodings};
+use firn_columnar::writer::{BloomFilters, Codec, Encodings, FALSE_POSITIVES};
 use firn_config::{CompactionSettings, DedupOperation, Verify};
 use firn_plan::PlanSettings;
 use firn_table::LoadedTable;
@@ -66,6 +66,7 @@ fn writer_settings(settings: &CompactionSettings, table: &LoadedTable) -> Result
             firn_config::Encodings::Compatible => Encodings::Compatible,
             firn_config::Encodings::Modern => Encodings::Modern,
         },
+        bloom_filters: bloom_filters(|key| table.property(key), table.metadata.properties().keys())?,
         ..default
     })
 }
@@ -76,6 +77,37 @@ fn positive(key: &str, text: Option<&str>) -> Result<Option<usize>, String> {
         Ok(number) if number > 0 => Ok(Some(number)),
         _ => Err(format!("table property {key}: `{text}` is not a whole number above 0; correct or remove it")),
     }
+}
+
+/// Iceberg's `write.parquet.bloom-filter-*`: a filter for each column whose property says `true`.
+fn bloom_filters<'a>(
+    property: impl Fn(&str) -> Option<&'a str>,
+    keys: impl Iterator<Item = &'a String>,
+) -> Result<BloomFilters, String> {
+    const ENABLED: &str = "write.parquet.bloom-filter-enabled.column.";
+    const MAX_BYTES: &str = "write.parquet.bloom-filter-max-bytes";
+    let mut filters = BloomFilters::default();
+    if let Some(bytes) = positive(MAX_BYTES, property(MAX_BYTES))? {
+        filters.max_bytes = bytes;
+    }
+    for key in keys {
+        let Some(column) = key.strip_prefix(ENABLED) else { continue };
+        if !property(key).is_some_and(|value| value.trim().eq_ignore_ascii_case("true")) {
+            continue;
+        }
+        let key = format!("write.parquet.bloom-filter-fpp.column.{column}");
+        let share = match property(&key) {
+            None => FALSE_POSITIVES,
+            Some(text) => match text.trim().parse::<f64>() {
+                Ok(share) if share > 0.0 && share < 1.0 => share,
+                _ => {
+                    return Err(format!("table property {key}: `{text}` is not between 0 and 1; correct or remove it"));
+                }
+            },
+        };
+        filters.columns.insert(column.to_owned(), share);
+    }
+    Ok(filters)
 }
 
 fn compression(table: &LoadedTable) -> Result<Codec, String> {
@@ -116,5 +148,31 @@ mod tests {
             let message = positive("write.parquet.page-row-limit", Some(wrong)).unwrap_err();
             assert!(message.contains("write.parquet.page-row-limit") && message.contains(wrong), "{message}");
         }
+    }
+    #[test]
+    fn bloom_filters_are_those_that_the_table_asks_for() {
+        let filters = |properties: &[(&str, &str)]| {
+            let properties: std::collections::HashMap<String, String> =
+                properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            bloom_filters(|key| properties.get(key).map(String::as_str), properties.keys())
+        };
+        assert_eq!(filters(&[]), Ok(BloomFilters::default()));
+        let asked = filters(&[
+            ("write.parquet.bloom-filter-enabled.column.id", "true"),
+            ("write.parquet.bloom-filter-enabled.column.a.b", "True"),
+            ("write.parquet.bloom-filter-enabled.column.no", "false"),
+            ("write.parquet.bloom-filter-fpp.column.a.b", "0.001"),
+            ("write.parquet.bloom-filter-max-bytes", "4096"),
+        ]);
+        let columns = [("a.b".to_owned(), 0.001), ("id".to_owned(), 0.01)].into();
+        assert_eq!(asked, Ok(BloomFilters { columns, max_bytes: 4096 }));
+        let wrong = filters(&[
+            ("write.parquet.bloom-filter-enabled.column.id", "true"),
+            ("write.parquet.bloom-filter-fpp.column.id", "1"),
+        ]);
+        assert_eq!(
+            wrong.unwrap_err(),
+            "table property write.parquet.bloom-filter-fpp.column.id: `1` is not between 0 and 1; correct or remove it"
+        );
     }
 }

@@ -73,16 +73,13 @@ impl<'a> Column<'a> {
     }
 
     /// Begins to read what a window needs.
-    fn prime(&mut self, window: &Window, release: bool) -> Result<(), ColumnarError> {
+    fn prime(&mut self, window: &Window) -> Result<(), ColumnarError> {
         let generic = match &mut self.way {
-            Way::Fast(fast, _) => return fast.prime(window, release),
+            Way::Fast(fast, _) => return fast.prime(window),
             Way::Generic(generic) => generic,
         };
         for (source, range) in generic.sources.iter_mut().zip(&window.ranges).filter(|(_, range)| !range.is_empty()) {
-            if release {
-                source.expect(range.end - range.start);
-            }
-            source.prime()?;
+            source.prime(range.end - range.start)?;
         }
         Ok(())
     }
@@ -294,7 +291,7 @@ impl<'q, 'a> Queue<'q, 'a> {
     /// threads work on others.
     fn next(&mut self, work: &WindowWork<'_>) -> Result<Option<(usize, &'q mut Column<'a>)>, ColumnarError> {
         for (_, column) in self.waiting.iter_mut().take(1 + work.threads).skip(self.primed) {
-            column.prime(work.window, work.release)?;
+            column.prime(work.window)?;
             self.primed += 1;
         }
         self.primed = self.primed.saturating_sub(1);

@@ -7,6 +7,7 @@ use super::request::{Hidden, MergeInput};
 use crate::admit::{InputDemand, JobDemand, LEAN_AHEAD_BYTES, LEAN_READ_BYTES, OpenCost};
 use crate::error::ColumnarError;
 use crate::fast::kind::common_kind;
+use crate::input::InputFile;
 use crate::limits::BatchLimit;
 
 /// Read-ahead where memory is no concern.
@@ -20,6 +21,12 @@ const DICTIONARY_FORMS: usize = 6;
 const HIDDEN_OPEN_BYTES: u64 = 512 << 10;
 /// Start and length of an encoded key, and what its bytes take more than the values.
 const KEY_OVERHEAD_BYTES: u64 = 24;
+
+/// How keys of a file are read when memory is scarce. The merge asks for them input by input, so far ones are read ahead as ever: else it
+/// would wait for one request after the other.
+pub(super) fn key_limit(file: &InputFile, limit: BatchLimit) -> BatchLimit {
+    if file.is_far() { BatchLimit { read_ahead: limit.read_ahead.max(AHEAD_BYTES), ..limit } } else { limit }
+}
 
 /// The same with small batches and little read-ahead.
 pub(crate) fn lean(limit: BatchLimit) -> BatchLimit {
@@ -48,6 +55,7 @@ pub(crate) fn job_demand(task: &Task<'_>) -> JobDemand {
         key_rows: task.limits.key_rows.max(1) as u64,
         read_bytes: task.limits.read_bytes,
         ahead_bytes: AHEAD_BYTES,
+        far: task.inputs.iter().any(|input| input.file.is_far()),
     }
 }
 
@@ -72,16 +80,17 @@ fn input_demand(
     fast: &[bool],
 ) -> Result<InputDemand, ColumnarError> {
     let ordinary = BatchLimit { rows: task.limits.read_rows, bytes: task.limits.read_bytes, read_ahead: AHEAD_BYTES };
-    let cost = |column: usize, rows: usize, fast: bool| -> Result<OpenCost, ColumnarError> {
+    let leaner = lean(ordinary);
+    let cost = |column: usize, rows: usize, fast: bool, lean: BatchLimit| -> Result<OpenCost, ColumnarError> {
         let of = |limit: BatchLimit| {
             let limit = BatchLimit { rows, ..limit };
             if fast { input.file.fast_column_cost(column, &limit) } else { input.file.column_cost(column, &limit) }
         };
-        let (open, lean) = (of(ordinary)?, of(lean(ordinary))?);
+        let (open, lean) = (of(ordinary)?, of(lean)?);
         let opening = open.open_bytes.saturating_sub(open.held_bytes);
         Ok(OpenCost { open: open.held_bytes, lean: lean.held_bytes, opening })
     };
-    let columns = fast.iter().enumerate().map(|(column, fast)| cost(column, ordinary.rows, *fast));
+    let columns = fast.iter().enumerate().map(|(column, fast)| cost(column, ordinary.rows, *fast, leaner));
     let mut columns = columns.collect::<Result<Vec<_>, _>>()?;
     let hidden_open = OpenCost { open: HIDDEN_OPEN_BYTES, lean: HIDDEN_OPEN_BYTES, opening: 0 };
     if task.hidden {
@@ -96,7 +105,7 @@ fn input_demand(
     let mut key_cost =
         OpenCost { open: HIDDEN_OPEN_BYTES * hidden_keys, lean: HIDDEN_OPEN_BYTES * hidden_keys, opening: 0 };
     for key in keys {
-        let open = cost(*key, task.limits.key_rows, false)?;
+        let open = cost(*key, task.limits.key_rows, false, key_limit(&input.file, leaner))?;
         key_cost.open += open.open;
         key_cost.lean += open.lean;
         key_cost.opening = key_cost.opening.max(open.opening);

@@ -11,6 +11,7 @@ use firn_merge::{
 };
 use firn_model::RowOrder;
 
+use super::demand::key_limit;
 use super::error::MergeError;
 use super::request::{Hidden, MergeInput, POSITION_COLUMN, SEQUENCE_COLUMN, SOURCE_COLUMN};
 use crate::cursor::ColumnCursor;
@@ -81,7 +82,7 @@ impl<'a> Windows<'a> {
             inputs.iter().map(|input| KeyReader::open(input, &columns, reading)).collect::<Result<Vec<_>, _>>()?;
         // The merge asks for the first rows of one input after the other: all of them are under way then.
         for column in readers.iter_mut().flat_map(KeyReader::all) {
-            column.cursor.prime()?;
+            column.cursor.prime(None)?;
         }
         let merge = Merge::new(order.dedup(), inputs.len());
         Ok(Windows::Sorted(Box::new(SortedWindows { order, merge, readers, inputs })))
@@ -186,6 +187,7 @@ pub(crate) struct KeyReader {
 
 impl KeyReader {
     pub(crate) fn open(input: &MergeInput, columns: &[usize], reading: KeyReading) -> Result<KeyReader, ColumnarError> {
+        let reading = KeyReading { limit: key_limit(&input.file, reading.limit), ..reading };
         let hidden = |name: &str, wanted: bool| -> Result<Option<Aligned>, ColumnarError> {
             if !wanted {
                 return Ok(None);

@@ -69,9 +69,9 @@ impl<'a> ColumnSource<'a> {
     }
 
     /// Begins to read what the next rows need.
-    pub(crate) fn prime(&mut self) -> Result<(), ColumnarError> {
+    pub(crate) fn prime(&mut self, rows: u64) -> Result<(), ColumnarError> {
         match self {
-            ColumnSource::File(file) => file.cursor.prime(),
+            ColumnSource::File(file) => file.cursor.prime(Some(rows)),
             ColumnSource::Computed(_) => Ok(()),
         }
     }

@@ -115,12 +115,9 @@ impl FastColumn {
     }
 
     /// Begins to read what a window needs of the inputs.
-    pub(crate) fn prime(&mut self, window: &Window, release: bool) -> Result<(), ColumnarError> {
+    pub(crate) fn prime(&mut self, window: &Window) -> Result<(), ColumnarError> {
         for (source, range) in self.sources.iter_mut().zip(&window.ranges).filter(|(_, range)| !range.is_empty()) {
-            if release {
-                source.expect(range.end - range.start);
-            }
-            source.prime()?;
+            source.prime(range.end)?;
         }
         Ok(())
     }

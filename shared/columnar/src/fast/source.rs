@@ -118,18 +118,17 @@ impl FastSource {
         }
     }
 
-    /// Begins to read what the next call of [`read`](Self::read) will need.
-    pub(crate) fn prime(&mut self) -> Result<(), ColumnarError> {
+    /// Begins to read what the next calls of [`read`](Self::read) will need up to row `until`, in the row group that comes next.
+    pub(crate) fn prime(&mut self, until: u64) -> Result<(), ColumnarError> {
         let Some(leaf) = self.leaf.filter(|_| self.row < self.rows && self.file.source.reads_in_background()) else {
             return Ok(());
         };
-        let (row, reach) = (self.row, self.reach);
+        let row = self.row;
         let mut group = match self.group.take() {
             Some(group) if (group.start..group.end).contains(&row) => group,
             _ => self.open(leaf, row)?,
         };
-        let reach = reach.map(|reach| reach.saturating_sub(group.start));
-        group.pages.prime(row - group.start, reach, group.begun);
+        group.pages.prime(row - group.start, Some(until.min(group.end) - group.start), group.begun);
         self.group = Some(group);
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! Both ways of moving columns side by side: random files in every encoding, codec and page layout, merged by each, must give the same rows,
 //! sums and metrics.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::{concat, concat_batches};
 use bytes::Bytes;
 use firn_merge::{RowRef, Run, Window};
@@ -22,13 +23,14 @@ use crate::engine::{EngineLimits, MergeError, MergeInput, MergeReport, MergeRequ
 use crate::error::ColumnarError;
 use crate::fast::carried::Value;
 use crate::fast::column::{FastColumn, HashSink};
+use crate::fast::kind::Kind;
 use crate::fast::page::Scratch;
 use crate::input::InputFile;
 use crate::limits::BatchLimit;
 use crate::metrics::FileMetrics;
 use crate::samples::{Random, every_type, every_type_rows};
 use crate::source::{FarFile, MemoryFile};
-use crate::writer::{Codec, Encodings, WriterSettings};
+use crate::writer::{BloomFilters, Codec, Encodings, WriterSettings};
 
 /// How an input is written.
 #[derive(Debug, Clone)]
@@ -385,6 +387,59 @@ fn the_fast_path_is_taken() {
     assert!(expected >= 12);
     assert_eq!(sorted_dictionaries(&merged(FAST).files[0]), expected);
     assert_eq!(sorted_dictionaries(&merged(GENERIC).files[0]), 0);
+}
+
+/// Both ways write the bloom filters that are asked for: every value is found, and most others are not.
+#[test]
+fn bloom_filters_hold_every_value() {
+    use parquet::file::properties::ReaderProperties;
+    use parquet::file::serialized_reader::ReadOptionsBuilder;
+
+    let schema: SchemaRef = Arc::new(every_type());
+    let files = vec![(ordinary(64).write(&every_type_rows(600, 500)), 600)];
+    let kinds = [Kind::I32, Kind::I64, Kind::F64, Kind::Text];
+    let named: Vec<(String, usize)> = schema
+        .fields()
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| Kind::of(field.data_type()).is_some_and(|kind| kinds.contains(&kind)))
+        .map(|(at, field)| (field.name().clone(), at))
+        .collect();
+    assert!(named.len() >= kinds.len(), "{named:?}");
+    let columns: BTreeMap<String, f64> = named.iter().map(|(name, _)| (name.clone(), 0.01)).collect();
+    for (how, dictionary_bytes) in [(FAST, 1 << 20), (FAST, 0), (GENERIC, 1 << 20)] {
+        let bloom_filters = BloomFilters { columns: BTreeMap::clone(&columns), ..BloomFilters::default() };
+        let settings = WriterSettings { bloom_filters, dictionary_bytes, ..WriterSettings::default() };
+        let written = merged(&files, &schema, &RowOrder::default(), &settings, how).files.remove(0);
+        let properties = ReaderProperties::builder().set_read_bloom_filter(true).build();
+        let options = ReadOptionsBuilder::new().with_reader_properties(properties).build();
+        let reader = SerializedFileReader::new_with_options(written.clone(), options).unwrap();
+        let group = reader.get_row_group(0).unwrap();
+        let rows = read(&written, &schema);
+        for (name, at) in &named {
+            let filter = group.get_column_bloom_filter(*at).unwrap_or_else(|| panic!("{name} has no filter"));
+            let values = rows.column(*at);
+            let held = (0..values.len()).filter(|row| values.is_valid(*row)).all(|row| match values.data_type() {
+                DataType::Utf8 => filter.check(values.as_string::<i32>().value(row)),
+                DataType::LargeUtf8 => filter.check(values.as_string::<i64>().value(row)),
+                _ => filter.check(stored(values, row).as_slice()),
+            });
+            assert!(held, "{name}, {how:?}");
+            let in_vain =
+                (0..1000_u64).filter(|other| filter.check(&[other.to_le_bytes(), [7; 8]].concat()[..])).count();
+            assert!(in_vain < 100, "{name}: {in_vain} of 1000 values that are not there, {how:?}");
+        }
+        let without = (0..schema.fields().len()).filter(|at| !named.iter().any(|(_, asked)| asked == at));
+        assert!(without.filter_map(|at| group.get_column_bloom_filter(at)).next().is_none());
+    }
+}
+
+/// The bytes of a number as Parquet stores it.
+fn stored(values: &ArrayRef, row: usize) -> Vec<u8> {
+    let data = values.to_data();
+    let width = values.data_type().primitive_width().unwrap();
+    let at = (data.offset() + row) * width;
+    data.buffers()[0].as_slice()[at..at + width].to_vec()
 }
 
 /// What a reader prunes by: each page's rows lie within the bounds that the column index gives, and nulls are counted.

@@ -149,10 +149,15 @@ impl ChunkPages {
         if seek { self.seek(row) } else { Ok(0) }
     }
 
-    /// Begins to read what will be asked for next: the pages from where reading stopped or, when a reader is still to
-    /// [begin](Self::begin) at `row`, the dictionary and the page of the row.
-    pub(crate) fn prime(&mut self, row: u64, reach: Option<u64>, begun: bool) {
+    /// Begins to read what will be asked for next, up to row `until` or, where that is not known, as much as is read ahead: the pages from
+    /// where reading stopped or, when a reader is still to [begin](Self::begin) at `row`, the dictionary and the page of the row.
+    pub(crate) fn prime(&mut self, row: u64, until: Option<u64>, begun: bool) {
+        let reach = std::mem::replace(&mut self.reach, until);
+        self.prime_to_reach(row, begun);
         self.reach = reach;
+    }
+
+    fn prime_to_reach(&mut self, row: u64, begun: bool) {
         let spot = match begun {
             true => self.map.pages.get(self.next).copied(),
             false => self.map.page_of(row).map(|index| self.map.pages[index]),
@@ -160,18 +165,30 @@ impl ChunkPages {
         let goes_on = spot.map_or(self.map.walked_to, |spot| spot.offset);
         if !begun {
             let (start, end) = match self.map.dictionary {
-                DictionaryPlace::Unknown => (self.range.start, self.range.start),
+                DictionaryPlace::Unknown => (self.range.start, self.data_start()),
                 DictionaryPlace::None => (goes_on, goes_on),
                 DictionaryPlace::At { offset, length } => (offset, offset + length),
             };
             if goes_on.saturating_sub(end) <= SMALL_GAP {
-                return self.window.begin(start..self.useful_end(end, Some(0)));
+                let useful_end = self.primed_end(end, Some(0));
+                return self.window.begin(start..useful_end);
             }
             self.window.begin(start..end);
         }
         if spot.is_some() || !self.map.complete {
-            self.window.begin(goes_on..self.useful_end(goes_on, spot.and_then(|spot| spot.first_row)));
+            let useful_end = self.primed_end(goes_on, spot.and_then(|spot| spot.first_row));
+            self.window.begin(goes_on..useful_end);
         }
+    }
+
+    /// Where the footer says that data pages begin, behind the dictionary.
+    fn data_start(&self) -> u64 {
+        u64::try_from(self.chunk.data_page_offset()).unwrap_or(0).clamp(self.range.start, self.range.end)
+    }
+
+    fn primed_end(&self, from: u64, first_row: Option<u64>) -> u64 {
+        let end = self.useful_end(from, first_row);
+        if self.reach.is_some() { end } else { end.min(from.saturating_add(self.window.ahead())) }
     }
 
     /// Drops all bytes and keeps what is known of the pages.
@@ -234,11 +251,12 @@ impl ChunkPages {
         if let Some(index) = reach.checked_sub(1).and_then(|last| self.map.page_of(last)) {
             return self.map.pages[index].end();
         }
-        // Not known yet: an estimate by the mean row, and a little more.
+        // Not known yet: an estimate by the mean row, a little more, and the rest of the page that the last row is in.
         let rows = reach.saturating_sub(first_row.unwrap_or(0));
-        let bytes = u128::from(rows) * u128::from(self.range.end - self.range.start) * 9 / 8;
+        let bytes = u128::from(rows) * u128::from(self.range.end - self.data_start()) * 9 / 8;
         let bytes = u64::try_from(bytes / u128::from(self.rows.max(1))).unwrap_or(u64::MAX);
-        from.saturating_add(bytes.max(HEADER_GUESS)).min(self.range.end)
+        let page = self.map.pages.last().map_or(HEADER_GUESS, |last| last.length);
+        from.saturating_add(bytes).saturating_add(page).min(self.range.end)
     }
 
     /// The data page with the given index, walking on as far as needed; `None` after the last one.

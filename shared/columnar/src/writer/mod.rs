@@ -4,6 +4,7 @@
 //! [`EncodedColumn`]s are there. Only encoded row groups in flight are held in memory; bytes go to the sink as each row group
 //! is appended, and the footer, with the page index and the key-value entries, at the end.
 
+mod bloom;
 mod encoder;
 mod inspect;
 #[cfg(test)]
@@ -25,6 +26,8 @@ use parquet::file::writer::SerializedFileWriter;
 use crate::ColumnarError;
 pub use crate::fast::write::Encodings;
 use crate::metrics::{FileMetrics, Leaf, MetricsMode, file_metrics, leaves};
+pub(crate) use bloom::BloomFilter;
+pub use bloom::{BloomFilters, FALSE_POSITIVES};
 pub use encoder::{ColumnEncoder, ColumnEncoders, EncodedColumn};
 pub use settings::{Codec, WriterSettings};
 use sink::{CountedSink, io_error, write_error};

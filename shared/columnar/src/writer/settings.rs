@@ -11,6 +11,7 @@ use parquet::schema::types::ColumnDescPtr;
 use crate::ColumnarError;
 use crate::fast::write::{ChunkSettings, Encodings};
 use crate::metrics::MetricsMode;
+use crate::writer::bloom::BloomFilters;
 
 /// Values that are encoded between two looks at the size of a page.
 const WRITE_BATCH_ROWS: usize = 1024;
@@ -97,6 +98,8 @@ pub struct WriterSettings {
     pub metrics: MetricsMode,
     /// Which encodings may be used.
     pub encodings: Encodings,
+    /// Bloom filters that are asked for.
+    pub bloom_filters: BloomFilters,
 }
 
 impl Default for WriterSettings {
@@ -112,6 +115,7 @@ impl Default for WriterSettings {
             key_values: Vec::new(),
             metrics: MetricsMode::default(),
             encodings: Encodings::default(),
+            bloom_filters: BloomFilters::default(),
         }
     }
 }
@@ -130,6 +134,7 @@ impl WriterSettings {
     /// How the fast path writes a column of this descriptor.
     pub(super) fn to_chunk(&self, descriptor: ColumnDescPtr) -> ChunkSettings {
         ChunkSettings {
+            bloom_filter: self.bloom_filters.of(&descriptor.path().string()),
             descriptor,
             codec: self.compression,
             page_rows: self.page_rows,
@@ -161,9 +166,8 @@ impl WriterSettings {
             .set_column_index_truncate_length(Some(STATISTICS_BYTES))
             .set_offset_index_disabled(false)
             .set_max_row_group_row_count(None)
-            .set_created_by(self.created_by.clone())
-            .build();
-        Ok(Arc::new(properties))
+            .set_created_by(self.created_by.clone());
+        Ok(Arc::new(self.bloom_filters.set(properties).build()))
     }
 }
 

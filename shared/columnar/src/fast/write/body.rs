@@ -23,6 +23,25 @@ pub(super) enum Values<'a> {
 }
 
 impl Values<'_> {
+    pub(super) fn len(self) -> usize {
+        match self {
+            Values::Narrow(words) => words.len(),
+            Values::Wide(words) => words.len(),
+            Values::Texts(ids, _) => ids.len(),
+            Values::None => 0,
+        }
+    }
+
+    /// The bytes of each value as they are stored.
+    pub(super) fn each(self, mut what: impl FnMut(&[u8])) {
+        match self {
+            Values::Narrow(words) => words.iter().for_each(|word| what(&word.to_le_bytes())),
+            Values::Wide(words) => words.iter().for_each(|word| what(&word.to_le_bytes())),
+            Values::Texts(ids, texts) => ids.iter().for_each(|id| what(texts.get(*id as usize).unwrap_or_default())),
+            Values::None => {}
+        }
+    }
+
     /// Appends the values in `range` in the encoding of `plan`.
     ///
     /// # Errors
@@ -167,6 +186,15 @@ impl<'a> Dictionary<'a> {
             Entries::Narrow(words) => words.len(),
             Entries::Wide(words) => words.len(),
             Entries::Texts(texts) => texts.len(),
+        }
+    }
+
+    /// The bytes of each entry as they are stored.
+    pub(super) fn each(&self, mut what: impl FnMut(&[u8])) {
+        match &self.entries {
+            Entries::Narrow(words) => words.iter().for_each(|word| what(&word.to_le_bytes())),
+            Entries::Wide(words) => words.iter().for_each(|word| what(&word.to_le_bytes())),
+            Entries::Texts(texts) => texts.iter().for_each(what),
         }
     }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use firn_codec::header::{self, PageFacts};
 use firn_codec::hybrid;
 use parquet::basic::{BoundaryOrder, Encoding, PageType};
+use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ColumnIndexBuilder, OffsetIndexBuilder, PageEncodingStats};
@@ -16,7 +17,7 @@ use super::plan::Plan;
 use super::stats::{Bounds, Summary, cut, statistics};
 use super::{ChunkSettings, too_large};
 use crate::fast::kind::Kind;
-use crate::writer::Codec;
+use crate::writer::{BloomFilter, Codec};
 
 /// A chunk that compression makes smaller by less than this part is not compressed: readers gain.
 const LEAST_GAIN: f64 = 0.03;
@@ -268,6 +269,8 @@ impl<'a> ChunkBuilder<'a> {
     }
 
     fn finish(self, rows: usize, values: Values<'_>, data_offset: usize) -> Result<OwnChunk, ParquetError> {
+        let bloom_filter =
+            self.settings.bloom_filter.map(|filter| bloom(filter, values, self.dictionary)).transpose()?;
         let text_bytes = match (values, self.kind.is_word()) {
             (_, true) => None,
             (Values::Texts(ids, texts), _) => {
@@ -318,13 +321,24 @@ impl<'a> ChunkBuilder<'a> {
                 bytes_written: self.out.len() as u64,
                 rows_written: rows as u64,
                 metadata,
-                bloom_filter: None,
+                bloom_filter,
                 column_index,
                 offset_index: Some(self.offset_index.build()),
             },
             bytes: self.out.into(),
         })
     }
+}
+
+/// The filter over all values of a chunk, by their bytes as they are stored.
+fn bloom(filter: BloomFilter, values: Values<'_>, dictionary: Option<&Dictionary<'_>>) -> Result<Sbbf, ParquetError> {
+    let count = dictionary.map_or(values.len(), Dictionary::entries);
+    let mut sized = filter.sized(count as u64)?;
+    match dictionary {
+        Some(dictionary) => dictionary.each(|bytes| sized.insert(bytes)),
+        None => values.each(|bytes| sized.insert(bytes)),
+    }
+    Ok(sized)
 }
 
 /// How minima and maxima follow each other from page to page, pages of nulls left out.

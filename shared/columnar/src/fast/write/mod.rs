@@ -18,7 +18,7 @@ use parquet::schema::types::ColumnDescPtr;
 use super::kind::Kind;
 use super::lane::{Lane, Rows, compact};
 use super::pool::{Pool, PoolValues};
-use crate::writer::Codec;
+use crate::writer::{BloomFilter, Codec};
 use body::{Dictionary, Values};
 pub(crate) use chunk::OwnChunk;
 use chunk::{Buffers, ChunkBuilder};
@@ -39,6 +39,8 @@ pub(crate) struct ChunkSettings {
     pub(crate) statistics_bytes: Option<usize>,
     /// The same in the column index.
     pub(crate) index_bytes: Option<usize>,
+    /// The bloom filter that is asked for.
+    pub(crate) bloom_filter: Option<BloomFilter>,
 }
 
 /// Memory of an encoder, used again from column to column.
