@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Package(PackageArgs),
     /// Put parked work back into the queue
     Requeue(RequeueArgs),
-    /// Undo a sweep
+    /// Undo a sweep: bring back what its receipt says was deleted
     Restore(RestoreArgs),
     /// Say why a partition was or was not selected
     Explain(ExplainArgs),
@@ -125,9 +125,12 @@ pub(crate) struct InvokeArgs {
 pub(crate) struct OrphansArgs {
     #[command(flatten)]
     pub(crate) over: OverDatasets,
-    /// List what would be deleted; delete nothing
+    /// List what would be deleted; delete nothing, write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Show the receipt of the last sweep instead
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) last: bool,
 }
 
 #[derive(Debug, Args)]
@@ -176,7 +179,7 @@ pub(crate) struct RequeueArgs {
 pub(crate) struct RestoreArgs {
     #[command(flatten)]
     pub(crate) config: WithConfig,
-    /// The receipt of the sweep
+    /// The receipt of the sweep: its id, as firn orphans --last shows it
     pub(crate) receipt: String,
 }
 
@@ -223,12 +226,10 @@ impl Command {
     /// For what is agreed and not built yet: with what it comes. None for what stands.
     pub(crate) fn comes_with(&self) -> Option<&'static str> {
         match self {
-            Command::Compact(args) if args.orphan_dry_run => Some("orphan cleanup"),
             Command::Compact(_) | Command::Verify(_) | Command::Requeue(_) => None,
             Command::Demo(_) | Command::Local(_) | Command::Invoke(_) => None,
             Command::Doctor(_) | Command::Package(_) => None,
-            Command::Expire(_) => Some("snapshot expiry"),
-            Command::Orphans(_) | Command::Restore(_) => Some("orphan cleanup"),
+            Command::Expire(_) | Command::Orphans(_) | Command::Restore(_) => None,
             Command::Inspect(_) | Command::Search(_) => Some("the sidecars"),
             Command::Explain(_) => Some("the planner"),
         }
@@ -288,14 +289,15 @@ mod tests {
             ("invoke plan --data {}", None),
             ("compact --config f", None),
             ("compact --config f --enqueue --dataset d", None),
-            ("compact --config f --orphan-dry-run", Some("orphan cleanup")),
+            ("compact --config f --orphan-dry-run", None),
             ("compact --config f --dataset d", None),
             ("compact --config f --date-range 2026-11-01:2026-11-30", None),
             ("compact --config f --partition day=2026-11-01 --partition region=\\N", None),
             ("compact --config f --dry-run", None),
             ("compact --config f --full", None),
-            ("expire --config f --dataset d", Some("snapshot expiry")),
-            ("orphans --dry-run --config f", Some("orphan cleanup")),
+            ("expire --config f --dataset d", None),
+            ("orphans --dry-run --config f", None),
+            ("orphans --last --config f --dataset d", None),
             ("inspect a.bloom", Some("the sidecars")),
             ("search --config f --dataset d error --limit 10", Some("the sidecars")),
             ("verify --config f --dataset d", None),
@@ -304,7 +306,7 @@ mod tests {
             ("package --out app --config f --handler h --check", None),
             ("requeue --config f", None),
             ("requeue --config f --dataset d 0af1 0af2", None),
-            ("restore r-1 --config f", Some("orphan cleanup")),
+            ("restore r-1 --config f", None),
             ("explain --config f --partition day=2026-11-01", Some("the planner")),
         ] {
             assert_eq!(command(line).comes_with(), comes_with, "{line}");

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use firn_pass::{PassError, PassSummary};
+use firn_pass::{MaintainSummary, PassError, PassSummary};
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,15 @@ impl Exit {
         match result {
             Err(error) => Exit::of_error(error),
             Ok(summary) if summary.datasets_refused > 0 => Exit::Usage,
+            Ok(summary) if !summary.ok() => Exit::Failed,
+            Ok(_) => Exit::Done,
+        }
+    }
+
+    /// For expiry and orphan cleanup: a table that is left alone is no failure, one that was stopped is.
+    pub(crate) fn of_maintenance(result: &Result<MaintainSummary, PassError>) -> Self {
+        match result {
+            Err(error) => Exit::of_error(error),
             Ok(summary) if !summary.ok() => Exit::Failed,
             Ok(_) => Exit::Done,
         }

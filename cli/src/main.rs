@@ -77,12 +77,16 @@ fn run(cli: Cli) -> Exit {
     let exit = runtime.block_on(async {
         match cli.command {
             Command::Compact(args) if !args.is_manual() => commands::compactor::run(args.config).await,
+            Command::Compact(args) if args.orphan_dry_run => commands::orphans::dry_run(args, &context).await,
             Command::Compact(args) => commands::compact::run(args, &context).await,
             Command::Demo(args) => demo::run(args.keep, &context).await,
             Command::Local(args) => commands::local::run(args, &context).await,
             Command::Invoke(args) => commands::invoke::run(args, &context).await,
             Command::Verify(args) => commands::verify::run(args, &context).await,
             Command::Requeue(args) => commands::requeue::run(args, &context).await,
+            Command::Expire(args) => commands::expire::run(args, &context).await,
+            Command::Orphans(args) => commands::orphans::run(args, &context).await,
+            Command::Restore(args) => commands::restore::run(args, &context).await,
             Command::Doctor(args) => commands::doctor::run(args, &context).await,
             Command::Package(args) => commands::package::run(&args, &context),
             // What comes later has answered above.

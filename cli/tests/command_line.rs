@@ -66,9 +66,6 @@ fn wrong_usage_is_exit_code_2() {
 
 #[test]
 fn what_comes_later_says_with_what() {
-    refused(&["compact", "--config", "f", "--orphan-dry-run"], "comes with orphan cleanup");
-    refused(&["expire", "--config", "f"], "comes with snapshot expiry");
-    refused(&["orphans", "--config", "f"], "comes with orphan cleanup");
     refused(&["search", "--config", "f", "--dataset", "d", "error"], "comes with the sidecars");
 }
 

@@ -31,8 +31,11 @@ param premiumSku string = 'EP1'
 @maxValue(1000)
 param maximumInstanceCount int = 40
 
-@description('Whether the timers run. Switched on after the first dry run.')
+@description('Whether the timers of planner and expiry run. Switched on after the first dry run.')
 param timersEnabled bool = false
+
+@description('Whether the timer of orphan cleanup runs. Switched on after its own dry run (firn orphans --dry-run).')
+param orphansEnabled bool = false
 
 @description('Where alerts go; empty: they only show in the portal.')
 param alertEmail string = ''
@@ -242,6 +245,7 @@ module settings 'modules/settings.bicep' = {
     clientId: identity.outputs.clientId
     insightsConnectionString: monitoring.outputs.connectionString
     timersEnabled: timersEnabled
+    orphansEnabled: orphansEnabled
     vaultUri: 'https://${keyVaultName}${vaultSuffix}/'
     secrets: secrets
   }

@@ -8,3 +8,4 @@ param operators = []
 param keyVaultName = ''
 param secrets = {}
 param timersEnabled = false
+param orphansEnabled = false

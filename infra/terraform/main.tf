@@ -169,6 +169,7 @@ module "settings" {
   client_id                  = module.identity.client_id
   insights_connection_string = module.monitoring.connection_string
   timers_enabled             = var.timers_enabled
+  orphans_enabled            = var.orphans_enabled
   vault_uri                  = "https://${var.key_vault_name}${var.vault_suffix}/"
   secrets                    = var.secrets
 }

@@ -84,7 +84,13 @@ variable "maximum_instance_count" {
 }
 
 variable "timers_enabled" {
-  description = "Whether the timers run. Switched on after the first dry run."
+  description = "Whether the timers of planner and expiry run. Switched on after the first dry run."
+  type        = bool
+  default     = false
+}
+
+variable "orphans_enabled" {
+  description = "Whether the timer of orphan cleanup runs. Switched on after its own dry run (firn orphans --dry-run)."
   type        = bool
   default     = false
 }

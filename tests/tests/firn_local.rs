@@ -108,7 +108,7 @@ fn a_table_is_compacted_through_the_queue_and_nothing_is_left_running() {
 
     let mut host = Local::start(&scene);
     let functions: Vec<&str> = host.lines.iter().filter_map(|line| line["function"].as_str()).collect();
-    assert_eq!(functions, ["compact", "compact-poison", "plan", "status"]);
+    assert_eq!(functions, ["clean-orphans", "compact", "compact-poison", "expire-snapshots", "plan", "status"]);
     // The host begins with a look for due work, so there is nothing to fire.
     let begun = Instant::now();
     let status = loop {

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Top to bottom: a crate may use those before it.
-const HOUSE: [&str; 15] = [
+const HOUSE: [&str; 16] = [
     "firn-model",
     "firn-telemetry",
     "firn-config",
@@ -20,6 +20,7 @@ const HOUSE: [&str; 15] = [
     "firn-columnar",
     "firn-table",
     "firn-compact",
+    "firn-maintain",
     "firn-pass",
     "firn-handler",
     "firn-local-host",

@@ -43,8 +43,10 @@ fn the_same_input_is_the_same_zip() {
     let content = unpack(&zips[0], &folder.path().join("app"));
     let entry = |name: &str, mode: &str| json!({"name": name, "mode": mode, "time": [1980, 1, 1, 0, 0, 0]});
     let expected: Vec<Value> = [
+        ("clean-orphans/function.json", "0o644"),
         ("compact-poison/function.json", "0o644"),
         ("compact/function.json", "0o644"),
+        ("expire-snapshots/function.json", "0o644"),
         ("firn.yaml", "0o644"),
         ("handler", "0o755"),
         ("host.json", "0o644"),
@@ -54,7 +56,7 @@ fn the_same_input_is_the_same_zip() {
     .map(|(name, mode)| entry(name, mode))
     .into();
     assert_eq!(content, json!({"damaged": null, "entries": expected}));
-    assert_eq!(first["files"], 7);
+    assert_eq!(first["files"], 9);
     assert_eq!(std::fs::read_to_string(folder.path().join("app/firn.yaml")).unwrap(), "catalog: {}\n");
     assert!(std::fs::read(folder.path().join("app/handler")).unwrap() == std::fs::read(beside("handler")).unwrap());
 }

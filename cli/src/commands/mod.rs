@@ -4,10 +4,13 @@ pub(crate) mod compact;
 pub(crate) mod compactor;
 pub(crate) mod doctor;
 pub(crate) mod enqueue;
+pub(crate) mod expire;
 pub(crate) mod invoke;
 pub(crate) mod local;
+pub(crate) mod orphans;
 pub(crate) mod package;
 pub(crate) mod requeue;
+pub(crate) mod restore;
 pub(crate) mod verify;
 
 use std::future::Future;

@@ -3,18 +3,11 @@
 use std::fmt;
 
 use firn_config::Dataset;
-use firn_table::LoadedTable;
+use firn_table::{LoadedTable, other_optimizer};
 use iceberg::spec::{Operation, TableMetadata};
 
 use super::finding::Finding;
 
-/// Properties by which other services are switched on for a table: Apache Amoro, Tabular, Databricks.
-const PROPERTIES: [&str; 4] = [
-    "self-optimizing.enabled",
-    "optimizer.enabled",
-    "delta.autoOptimize.autoCompact",
-    "delta.autoOptimize.optimizeWrite",
-];
 /// What every commit of Firn has in its summary.
 const OWN: &str = "firn.inputs";
 
@@ -41,10 +34,8 @@ pub(super) fn look(dataset: &Dataset, table: &LoadedTable) -> Optimizers {
 }
 
 fn decide(dataset: String, metadata: &TableMetadata) -> Optimizers {
-    let on =
-        |key: &&str| metadata.properties().get(*key).is_some_and(|value| !value.trim().eq_ignore_ascii_case("false"));
-    if let Some(key) = PROPERTIES.iter().find(|key| on(key)) {
-        return Optimizers::Property { dataset, key: (*key).to_owned() };
+    if let Some(key) = other_optimizer(metadata) {
+        return Optimizers::Property { dataset, key: key.to_owned() };
     }
     let newest = metadata
         .snapshots()

@@ -2,6 +2,7 @@
 
 pub(crate) mod enqueued;
 pub(crate) mod json;
+pub(crate) mod maintained;
 pub(crate) mod progress;
 pub(crate) mod stdout;
 pub(crate) mod table;

@@ -16,7 +16,7 @@ use crate::function::Function;
 use crate::invocation::Invocation;
 use crate::queue_names::check_queue_names;
 use crate::server::Functions;
-use crate::{compact, compact_poison, plan, status, time_limit};
+use crate::{compact, compact_poison, maintain, plan, status, time_limit};
 
 /// The real functions.
 #[derive(Debug)]
@@ -85,6 +85,8 @@ impl Functions for App {
             Function::Plan => plan::run(services, &invocation).await,
             Function::Compact => compact::run(services, &invocation).await,
             Function::CompactPoison => compact_poison::run(services, &invocation).await,
+            Function::ExpireSnapshots => maintain::expire(services, &invocation).await,
+            Function::CleanOrphans => maintain::orphans(services, &invocation).await,
             Function::Status => status::run(services).await,
         }
     }

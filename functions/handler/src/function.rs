@@ -9,13 +9,24 @@ pub enum Function {
     Compact,
     /// By a message that the host gave up.
     CompactPoison,
+    /// By timer: snapshots of every table.
+    ExpireSnapshots,
+    /// By timer: files that nothing refers to.
+    CleanOrphans,
     /// By HTTP: what is known of ticks, records and queue.
     Status,
 }
 
 impl Function {
     /// All of them.
-    pub const ALL: [Function; 4] = [Function::Plan, Function::Compact, Function::CompactPoison, Function::Status];
+    pub const ALL: [Function; 6] = [
+        Function::Plan,
+        Function::Compact,
+        Function::CompactPoison,
+        Function::ExpireSnapshots,
+        Function::CleanOrphans,
+        Function::Status,
+    ];
 
     /// The name of its folder, which is the path that the host posts to.
     pub fn name(self) -> &'static str {
@@ -23,6 +34,8 @@ impl Function {
             Function::Plan => "plan",
             Function::Compact => "compact",
             Function::CompactPoison => "compact-poison",
+            Function::ExpireSnapshots => "expire-snapshots",
+            Function::CleanOrphans => "clean-orphans",
             Function::Status => "status",
         }
     }

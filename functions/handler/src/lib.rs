@@ -1,7 +1,7 @@
 //! The custom handler: what the Functions host runs.
 //!
 //! The host starts the process, asks `GET /` until it answers, and posts each invocation to `/<function>`. A reader follows one from
-//! [`server`] to the file of its function: [`plan`], [`compact`], [`compact_poison`], [`status`].
+//! [`server`] to the file of its function: [`plan`], [`compact`], [`compact_poison`], [`maintain`], [`status`].
 //!
 //! - [`process`]: the program around it; [`environment`]: what the host tells at the start; [`time_limit`]: how long an invocation may take;
 //! - [`app`]: the services that the functions share, opened once;
@@ -15,6 +15,7 @@ pub mod environment;
 pub mod function;
 pub mod invocation;
 pub mod logging;
+pub mod maintain;
 pub mod message;
 pub mod plan;
 pub mod process;

@@ -62,7 +62,10 @@ async fn ready() -> Response<Body> {
 }
 
 async fn unknown() -> Response<Body> {
-    refusal(StatusCode::NOT_FOUND, "no such function: the host posts to /plan, /compact, /compact-poison and /status")
+    refusal(
+        StatusCode::NOT_FOUND,
+        "no such function: the host posts to /plan, /compact, /compact-poison, /expire-snapshots, /clean-orphans and /status",
+    )
 }
 
 /// An answer without a body would leave the host waiting.

@@ -5,6 +5,7 @@ param queueEndpoint string
 param clientId string
 param insightsConnectionString string
 param timersEnabled bool
+param orphansEnabled bool
 param vaultUri string
 param secrets object
 
@@ -19,6 +20,8 @@ var plain = {
   // Alerts are queries on the event lines: not one may be sampled away.
   AzureFunctionsJobHost__logging__applicationInsights__samplingSettings__isEnabled: 'false'
   'AzureWebJobs.plan.Disabled': timersEnabled ? 'false' : 'true'
+  'AzureWebJobs.expire-snapshots.Disabled': timersEnabled ? 'false' : 'true'
+  'AzureWebJobs.clean-orphans.Disabled': orphansEnabled ? 'false' : 'true'
   FIRN_TIMER: '0 */5 * * * *'
   FIRN_CONFIG: 'firn.yaml'
   FIRN_CLIENT_ID: clientId

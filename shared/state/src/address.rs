@@ -8,7 +8,7 @@ use firn_model::BlobId;
 use crate::inflight::InflightRecord;
 use crate::parked::ParkedRecord;
 use crate::passes::PassRecord;
-use crate::ticks::TickRecord;
+use crate::ticks::{MaintenanceTick, TickRecord};
 
 /// The name of a document and what it holds.
 pub struct Address<T> {
@@ -83,6 +83,11 @@ impl StateRoot {
 
     /// `ticks/<function>`.
     pub fn tick(&self, function: &str) -> Address<TickRecord> {
+        self.at(&format!("ticks/{}", segment(function)))
+    }
+
+    /// `ticks/<function>` of a maintenance function.
+    pub fn maintenance_tick(&self, function: &str) -> Address<MaintenanceTick> {
         self.at(&format!("ticks/{}", segment(function)))
     }
 

@@ -6,7 +6,7 @@
 //!
 //! - [`account`]: the storage account of a configuration;
 //! - [`store`]: reading and changing documents; [`address`]: where each lies; [`document`]: how it is written;
-//! - [`ticks`], [`passes`], [`parked`]: the other documents;
+//! - [`ticks`], [`passes`], [`parked`], [`sweep`]: the other documents;
 //! - [`error`]: failures, by what the caller does next.
 
 pub mod account;
@@ -21,6 +21,7 @@ pub mod passes;
 pub mod send;
 pub mod start;
 pub mod store;
+pub mod sweep;
 #[cfg(test)]
 mod testing;
 pub mod ticks;
@@ -37,4 +38,5 @@ pub use passes::PassRecord;
 pub use send::{LeftoverDecision, SendDecision, SendReason, Situation, SkipReason, decide_leftover, decide_send};
 pub use start::{DeliveredPartition, HeldDecision, StartDecision, SupersededReason, decide_held, decide_start};
 pub use store::{Listed, Read, StateStore, Version};
-pub use ticks::{COMPACT_TICKS, DatasetCursor, TickRecord};
+pub use sweep::{SeenFile, SweepRecord};
+pub use ticks::{COMPACT_TICKS, DatasetCursor, EXPIRE_TICKS, MaintenanceTick, ORPHAN_TICKS, TickRecord};

@@ -27,13 +27,23 @@ impl StateStore {
         }
     }
 
+    /// The same, but nothing is created: for who only looks. Reading from a container that is not there is an error.
+    ///
+    /// # Errors
+    /// [`StateError::Configuration`].
+    pub fn look(config: &Config) -> Result<Self, StateError> {
+        let Some(storage) = &config.storage else { return in_warehouse(config) };
+        let account = Arc::new(azure(storage)?);
+        let root = StateRoot::new(container_id(&account, &storage.state_container));
+        Ok(Self::new(account.clone(), account, root))
+    }
+
     /// The state in a container of an account that is open already; created when missing.
     ///
     /// # Errors
     /// What the account says.
     pub async fn in_container(account: AzureStore, container: &str) -> Result<Self, StateError> {
-        let root =
-            BlobId { account: account.account().to_owned(), container: container.to_owned(), key: String::new() };
+        let root = container_id(&account, container);
         account.create_container(&root).await?;
         let account = Arc::new(account);
         Ok(Self::new(account.clone(), account, StateRoot::new(root)))
@@ -41,10 +51,17 @@ impl StateStore {
 }
 
 async fn in_account(storage: &Storage) -> Result<StateStore, StateError> {
+    StateStore::in_container(azure(storage)?, &storage.state_container).await
+}
+
+fn azure(storage: &Storage) -> Result<AzureStore, StateError> {
     let account = account_of(storage)?;
-    let azure = AzureStore::new(&account, AzureOptions::default())
-        .map_err(|error| StateError::Configuration(format!("storage: {error}")))?;
-    StateStore::in_container(azure, &storage.state_container).await
+    AzureStore::new(&account, AzureOptions::default())
+        .map_err(|error| StateError::Configuration(format!("storage: {error}")))
+}
+
+fn container_id(account: &AzureStore, container: &str) -> BlobId {
+    BlobId { account: account.account().to_owned(), container: container.to_owned(), key: String::new() }
 }
 
 fn in_warehouse(config: &Config) -> Result<StateStore, StateError> {

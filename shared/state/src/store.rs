@@ -173,6 +173,17 @@ impl StateStore {
         self.list("passes/").await
     }
 
+    /// The receipts of a dataset, or of all of them, oldest first, with their parts.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn list_receipts<T>(&self, dataset: Option<&str>) -> Result<Vec<Listed<T>>, StateError> {
+        match dataset {
+            Some(dataset) => self.list(&format!("receipts/{}/", segment(dataset))).await,
+            None => self.list("receipts/").await,
+        }
+    }
+
     async fn list<T>(&self, prefix: &str) -> Result<Vec<Listed<T>>, StateError> {
         let prefix: BlobId = self.root.below(prefix);
         let blobs: Vec<_> = self.blobs.list(&prefix).try_collect().await?;

@@ -28,6 +28,26 @@ pub struct TickRecord {
     pub cursors: BTreeMap<String, DatasetCursor>,
 }
 
+/// The ticks of snapshot expiry, for [`crate::StateRoot::maintenance_tick`].
+pub const EXPIRE_TICKS: &str = "expire-snapshots";
+/// The ticks of orphan cleanup.
+pub const ORPHAN_TICKS: &str = "clean-orphans";
+
+/// The last run of a maintenance function, and where the next one goes on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MaintenanceTick {
+    /// When the last run began that got through all tables, or the one that is not through yet. None: never.
+    #[serde(with = "time::option", default)]
+    pub last_tick: Option<DateTime<Utc>>,
+    /// The dataset to go on with, when the last run did not get through all tables.
+    #[serde(default)]
+    pub next: Option<String>,
+    /// How often `next` was begun without coming to an end.
+    #[serde(default)]
+    pub starts: u32,
+}
+
 /// How far one dataset has come.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

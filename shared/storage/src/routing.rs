@@ -188,6 +188,14 @@ impl BlobStore for RoutingStore {
     ) -> Result<Deleted, StorageError> {
         self.store(id)?.delete_leased(id, condition, lease).await
     }
+
+    async fn keeps_deleted_days(&self, id: &BlobId) -> Result<Option<u32>, StorageError> {
+        self.store(id)?.keeps_deleted_days(id).await
+    }
+
+    async fn undelete(&self, id: &BlobId) -> Result<(), StorageError> {
+        self.store(id)?.undelete(id).await
+    }
 }
 
 #[cfg(test)]

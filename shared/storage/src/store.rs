@@ -134,6 +134,22 @@ pub trait BlobStore: Send + Sync + Debug {
         lease: Option<&LeaseId>,
     ) -> Result<Deleted, StorageError>;
 
+    /// For how many days blobs beside `id` are kept after they were deleted; None: they are not, or the store has no such thing.
+    ///
+    /// # Errors
+    /// [`StorageError::Denied`] for an identity that may not see the settings of its account.
+    async fn keeps_deleted_days(&self, _id: &BlobId) -> Result<Option<u32>, StorageError> {
+        Ok(None)
+    }
+
+    /// Brings a deleted blob back that the store has kept. One that is there stays as it is.
+    ///
+    /// # Errors
+    /// [`StorageError::NotFound`] when nothing is kept under this name, [`StorageError::Invalid`] for a store that keeps nothing.
+    async fn undelete(&self, id: &BlobId) -> Result<(), StorageError> {
+        Err(StorageError::invalid(id, "this store keeps no deleted blobs"))
+    }
+
     /// Whether the blob is there.
     async fn exists(&self, id: &BlobId) -> Result<bool, StorageError> {
         match self.properties(id).await {

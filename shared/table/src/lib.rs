@@ -9,6 +9,8 @@
 //! - [`order`]: the row order of a dataset on a table;
 //! - [`partition_type`], [`key_bytes`]: types of partition values, values as ordered bytes;
 //! - [`io`]: a blob store as the iceberg crate's file I/O;
+//! - [`references`], [`expire`]: snapshots and references, and their removal; [`reachable`]: every file that a table refers to;
+//!   [`places`]: the folders that are its own;
 //! - [`ident`], [`error`]: names and what can go wrong.
 
 mod arrow_types;
@@ -16,6 +18,7 @@ mod calendar;
 pub mod catalog;
 pub mod commit;
 pub mod error;
+pub mod expire;
 mod facts;
 pub mod filter;
 pub mod ident;
@@ -27,6 +30,9 @@ pub mod new_file;
 pub mod order;
 pub mod partition_json;
 pub mod partition_type;
+pub mod places;
+pub mod reachable;
+pub mod references;
 pub mod scan;
 #[cfg(test)]
 mod testing;
@@ -36,12 +42,16 @@ pub use commit::{
     CommitError, CommitPolicy, Committed, ReplaceOperation, ReplaceRequest, already_done, check_writable, replace,
 };
 pub use error::{NextStep, SwapError, TableError};
+pub use expire::{ExpireError, Removal, expire};
 pub use filter::{DateRange, FilterError, PartitionFilter, PartitionTerm};
 pub use ident::TableIdent;
 pub use io::TableStore;
 pub use loaded::LoadedTable;
-pub use location::output_path;
+pub use location::{output_path, sidecar_uuid};
 pub use new_file::{NewDataFile, NewFileMetrics};
 pub use order::{OrderColumns, OrderError, row_order};
 pub use partition_json::partition_from_json;
+pub use places::{TablePlaces, other_optimizer};
+pub use reachable::{FileReference, ManifestWalk, RefersBy, WalkCounts};
+pub use references::{BranchFacts, History, RefFacts, SnapshotFacts};
 pub use scan::{Audit, PartitionFacts, PartitionStats, audit, partition_facts, partition_stats};

@@ -7,10 +7,12 @@
 //! - [`Emitter`] writes lines to stderr (commands) or stdout (the handler and the long-running compactor);
 //! - [`PartitionRun`] makes sure that a partition ends with exactly one event, whatever happens to it;
 //! - [`PassFinished`] and [`DatasetFailed`] end a pass, [`Parked`], [`MessageDeferred`] and [`MessageFailed`] a message without work;
+//! - [`ExpiryFinished`] and [`SweepFinished`] end the maintenance of a table;
 //! - [`peak_rss_bytes`] is the memory figure they carry.
 
 mod emitter;
 mod event;
+mod maintenance;
 mod memory;
 mod message;
 mod partition;
@@ -18,6 +20,7 @@ mod pass;
 
 pub use emitter::Emitter;
 pub use event::Event;
+pub use maintenance::{ExpiryFinished, MAINTENANCE_FAILURES_COUNTER, ORPHANS_COUNTER, SweepFinished};
 pub use memory::peak_rss_bytes;
 pub use message::{MessageDeferred, MessageFailed, PARKED_COUNTER, Parked};
 pub use partition::{CONFLICTS_COUNTER, PartitionFinished, PartitionResult, PartitionRun, PartitionStart};

@@ -51,14 +51,16 @@ fn host_json_is_as_designed() {
 }
 
 #[test]
-fn the_planner_goes_by_a_timer_that_remembers() {
-    assert_eq!(
-        bindings(Function::Plan),
-        [json!({
-            "type": "timerTrigger", "direction": "in", "name": "timer", "schedule": "%FIRN_TIMER%", "useMonitor": true,
-            "runOnStartup": false
-        })]
-    );
+fn planner_and_maintenance_go_by_timers_that_remember() {
+    for function in [Function::Plan, Function::ExpireSnapshots, Function::CleanOrphans] {
+        assert_eq!(
+            bindings(function),
+            [json!({
+                "type": "timerTrigger", "direction": "in", "name": "timer", "schedule": "%FIRN_TIMER%", "useMonitor": true,
+                "runOnStartup": false
+            })]
+        );
+    }
 }
 
 #[test]

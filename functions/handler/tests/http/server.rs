@@ -122,7 +122,7 @@ async fn every_function_has_its_path_and_no_other_does() {
         assert_eq!((response.status, parts(&response).2), (404, &Value::Null), "{path}");
     }
     let get = send(port, "GET /compact HTTP/1.1", b"").await;
-    assert_eq!((get.status, functions.seen.lock().unwrap().len()), (405, 4));
+    assert_eq!((get.status, functions.seen.lock().unwrap().len()), (405, 6));
 }
 
 #[tokio::test]

@@ -20,6 +20,10 @@ variable "timers_enabled" {
   type = bool
 }
 
+variable "orphans_enabled" {
+  type = bool
+}
+
 variable "vault_uri" {
   type = string
 }
@@ -40,6 +44,8 @@ locals {
     # Alerts are queries on the event lines: not one may be sampled away.
     AzureFunctionsJobHost__logging__applicationInsights__samplingSettings__isEnabled = "false"
     "AzureWebJobs.plan.Disabled"                                                     = var.timers_enabled ? "false" : "true"
+    "AzureWebJobs.expire-snapshots.Disabled"                                         = var.timers_enabled ? "false" : "true"
+    "AzureWebJobs.clean-orphans.Disabled"                                            = var.orphans_enabled ? "false" : "true"
     FIRN_TIMER                                                                       = "0 */5 * * * *"
     FIRN_CONFIG                                                                      = "firn.yaml"
     FIRN_CLIENT_ID                                                                   = var.client_id

@@ -174,6 +174,14 @@ impl BlobStore for AzureStore {
     ) -> Result<Deleted, StorageError> {
         self.inner.delete(id, &condition, lease).await
     }
+
+    async fn keeps_deleted_days(&self, _id: &BlobId) -> Result<Option<u32>, StorageError> {
+        self.soft_delete_days().await
+    }
+
+    async fn undelete(&self, id: &BlobId) -> Result<(), StorageError> {
+        self.inner.undelete(id).await
+    }
 }
 
 /// An ETag without its quotation marks: headers have them, listings do not.

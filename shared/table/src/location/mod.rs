@@ -2,11 +2,14 @@
 
 mod human;
 pub(crate) mod layout;
+mod sidecar;
 
 use firn_model::PartitionKey;
 
 use crate::error::TableError;
 use crate::loaded::LoadedTable;
+
+pub use sidecar::sidecar_uuid;
 
 /// The full path of a new data file of `partition`, in the form of URL that the table location (or `write.data.path`) uses.
 ///

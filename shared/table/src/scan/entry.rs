@@ -123,9 +123,9 @@ fn entries_of(
     Ok(())
 }
 
-const STATUS_EXISTING: i64 = 0;
-const STATUS_ADDED: i64 = 1;
-const STATUS_DELETED: i64 = 2;
+pub(super) const STATUS_EXISTING: i64 = 0;
+pub(super) const STATUS_ADDED: i64 = 1;
+pub(super) const STATUS_DELETED: i64 = 2;
 
 fn live_entry(
     mut entry: Record,
@@ -248,10 +248,10 @@ fn unwrapped(value: &Value) -> &Value {
 }
 
 /// The fields of an Avro record, by name.
-struct Record(Vec<(String, Value)>);
+pub(super) struct Record(Vec<(String, Value)>);
 
 impl Record {
-    fn of(value: Value) -> Result<Self, String> {
+    pub(super) fn of(value: Value) -> Result<Self, String> {
         match value {
             Value::Record(fields) => Ok(Self(fields)),
             Value::Union(_, inner) => Self::of(*inner),
@@ -259,7 +259,7 @@ impl Record {
         }
     }
 
-    fn take(&mut self, name: &str) -> Option<Value> {
+    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         let (_, value) = self.0.iter_mut().find(|(field, _)| field == name)?;
         Some(std::mem::replace(value, Value::Null))
     }
@@ -270,14 +270,14 @@ impl Record {
         Some(unwrapped(value)).filter(|value| !matches!(value, Value::Null))
     }
 
-    fn long(&self, name: &str) -> Result<Option<i64>, String> {
+    pub(super) fn long(&self, name: &str) -> Result<Option<i64>, String> {
         match self.get(name) {
             None => Ok(None),
             Some(value) => integer(value).map(Some).ok_or_else(|| format!("{name} is {value:?}")),
         }
     }
 
-    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<&str>, String> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),

@@ -3,6 +3,7 @@
 mod audit;
 mod avro_uuid;
 pub(crate) mod entry;
+pub(crate) mod every_entry;
 mod manifests;
 mod partition;
 mod stats;

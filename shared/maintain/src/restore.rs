@@ -1,0 +1,126 @@
+//! The undo of a sweep: what its receipt says was deleted comes back (design section 7, "Undo").
+
+use chrono::{DateTime, TimeDelta, Utc};
+use firn_state::{Read, SeenFile, StateError, StateStore};
+use firn_storage::{BlobStore, StorageError};
+use firn_table::LoadedTable;
+
+use crate::identity::Fingerprint;
+use crate::sweep::receipt::{Deletion, DeletionOutcome, Receipt, ReceiptPart};
+use crate::sweep::seen::seen_file;
+use crate::trash::Trash;
+
+/// How long sweeps leave a restored file alone, so that there is time to put it back into a table.
+pub const LEFT_ALONE_DAYS: i64 = 7;
+/// Tries to note restored files against sweeps that write at the same time.
+const TRIES: u32 = 5;
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Restored {
+    /// It is back.
+    Back,
+    /// It was not deleted, or is there again.
+    There,
+    /// It is not kept any more.
+    Gone,
+    /// The store refused.
+    Refused(String),
+}
+
+/// A file of a receipt, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredFile {
+    /// The file.
+    pub path: String,
+    /// What became of it.
+    pub restored: Restored,
+}
+
+/// Brings back what a receipt says was deleted; `told` hears of each file. Restored files are left alone by sweeps for
+/// [`LEFT_ALONE_DAYS`].
+///
+/// # Errors
+/// What the state says. Files are told one by one instead.
+pub async fn restore(
+    state: &StateStore,
+    table: &LoadedTable,
+    receipt: &Receipt,
+    now: DateTime<Utc>,
+    told: &mut (dyn FnMut(RestoredFile) + Send),
+) -> Result<(), StateError> {
+    let trash = Trash::of(state);
+    let mut back = Vec::new();
+    for part in 1..=receipt.parts {
+        let address = state.root().receipt::<ReceiptPart>(&receipt.dataset, &receipt.receipt, Some(part));
+        let Some(Read { value: part, .. }) = state.read(&address).await? else { continue };
+        for deletion in part.deletions {
+            // Planned: the sweep was killed, and the file may be gone or not.
+            if !matches!(deletion.outcome, DeletionOutcome::Deleted | DeletionOutcome::Planned) {
+                continue;
+            }
+            let (restored, print) = one(table, trash.as_ref(), &deletion).await;
+            if restored == Restored::Back {
+                back.extend(print);
+            }
+            told(RestoredFile { path: deletion.path, restored });
+        }
+    }
+    leave_alone(state, table, &back, now + TimeDelta::days(LEFT_ALONE_DAYS)).await
+}
+
+async fn one(table: &LoadedTable, trash: Option<&Trash>, deletion: &Deletion) -> (Restored, Option<Fingerprint>) {
+    let id = match table.blob_id(&deletion.path) {
+        Ok(id) => id,
+        Err(error) => return (Restored::Refused(error.to_string()), None),
+    };
+    let print = Some(Fingerprint::of(&id));
+    let store: &dyn BlobStore = table.blobs().as_ref();
+    match store.exists(&id).await {
+        Ok(false) => {}
+        Ok(true) => return (Restored::There, print),
+        Err(error) => return (Restored::Refused(error.to_string()), print),
+    }
+    let back = match (trash, &deletion.trash) {
+        (Some(trash), Some(name)) => trash.give_back(name, &id).await,
+        (None, Some(_)) => Err(StorageError::NotFound { blob: Box::new(id) }),
+        (_, None) => store.undelete(&id).await,
+    };
+    let restored = match back {
+        Ok(()) => Restored::Back,
+        Err(StorageError::AlreadyExists { .. }) => Restored::There,
+        Err(StorageError::NotFound { .. }) => Restored::Gone,
+        Err(error) => Restored::Refused(error.to_string()),
+    };
+    (restored, print)
+}
+
+/// Notes files as seen unreferenced only from `until` on.
+async fn leave_alone(
+    state: &StateStore,
+    table: &LoadedTable,
+    files: &[Fingerprint],
+    until: DateTime<Utc>,
+) -> Result<(), StateError> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let uuid = table.uuid();
+    let address = state.root().sweep(&uuid);
+    for _ in 0..TRIES {
+        // Without a record the next sweep is the first, which deletes nothing.
+        let Some(Read { value: mut record, version }) = state.read(&address).await? else { return Ok(()) };
+        let mut seen = state.read_seen(&uuid, &record.seen).await?.unwrap_or_default();
+        let held: Vec<SeenFile> = files.iter().map(|print| seen_file(*print, until)).collect();
+        seen.retain(|file| !held.iter().any(|new| (new.high, new.low) == (file.high, file.low)));
+        seen.extend(held);
+        let old = std::mem::replace(&mut record.seen, state.write_seen(&uuid, seen.iter().copied()).await?);
+        record.count = seen.len() as u64;
+        match state.replace(&address, &record, &version, None).await {
+            Ok(_) => return state.discard_seen(&uuid, &old).await,
+            Err(error) if error.is_conflict() => state.discard_seen(&uuid, &record.seen).await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(StateError::Changed { blob: Box::new(address.blob().clone()) })
+}

@@ -1,0 +1,496 @@
+//! The sweep of one table, from its checks to its receipt.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use chrono::{DateTime, Utc};
+use firn_config::{Maintenance, hours};
+use firn_state::{Read, StateError, StateStore, SweepRecord, Version};
+use firn_storage::{Clock, StorageError};
+use firn_table::{Catalog, LoadedTable, ManifestWalk, TableIdent};
+use futures::StreamExt;
+
+use crate::clock::trusted_now;
+use crate::file_state::FileState;
+use crate::identity::canonical_key;
+use crate::jobs::{SkipReason, TableJob, skipped, text};
+use crate::sweep::class::classify;
+use crate::sweep::decide::{FileFacts, KeepReason, OrphanDecision, SweepRules, candidate, decide_orphan};
+use crate::sweep::delete::Deleter;
+use crate::sweep::listing::{Listing, ListingBuilder, Remembered};
+use crate::sweep::mark::Marker;
+use crate::sweep::neighbours::{METADATA_FILE, Neighbours, check_above, places_of};
+use crate::sweep::owners::Owners;
+use crate::sweep::places::{Folder, Places};
+use crate::sweep::receipt::{ListingCounts, MetadataRead, Receipt, RulesUsed, Undo, receipt_id};
+use crate::sweep::report::SweepReport;
+use crate::sweep::seen::{Memory, Seen, memory, seen_file};
+use crate::sweep::stop::SweepStop;
+use crate::trash::{TRASH_DAYS, Trash};
+
+/// Folders with metadata files that are remembered: more than two are another table's anyway.
+const METADATA_FOLDERS: usize = 100;
+
+/// What a sweep works with.
+#[derive(Debug, Clone, Copy)]
+pub struct SweepTools<'a> {
+    /// The catalog.
+    pub catalog: &'a dyn Catalog,
+    /// Records, receipts and trash.
+    pub state: &'a StateStore,
+    /// Section `maintenance`.
+    pub settings: &'a Maintenance,
+    /// This machine's clock.
+    pub clock: &'a Clock,
+    /// Tables of all datasets.
+    pub configured: &'a [TableIdent],
+    /// When the run has to end; None: whenever it is done.
+    pub deadline: Option<Instant>,
+    /// Write and delete nothing.
+    pub dry_run: bool,
+}
+
+/// How the sweep of a table ended.
+#[derive(Debug)]
+pub enum SweepOutcome {
+    /// All of it was done.
+    Done,
+    /// The time of the run was used up; what was done counts, and the next sweep goes on.
+    Unfinished,
+    /// The table is left alone.
+    Skipped(SkipReason),
+    /// Something looks wrong.
+    Stopped(SweepStop),
+}
+
+/// What the sweep of a table came to.
+#[derive(Debug)]
+pub struct TableSweep {
+    /// How it ended.
+    pub outcome: SweepOutcome,
+    /// The receipt; of a dry run it was not written.
+    pub receipt: Receipt,
+}
+
+/// Sweeps one table.
+pub async fn sweep_table(
+    tools: SweepTools<'_>,
+    job: &TableJob,
+    neighbours: &mut Neighbours,
+    report: &mut dyn SweepReport,
+) -> TableSweep {
+    let began = tools.clock.now();
+    let mut receipt = Receipt {
+        receipt: receipt_id(began),
+        dataset: job.dataset.clone(),
+        table: job.table.to_string(),
+        started_at: text(began),
+        outcome: "running".into(),
+        rules: RulesUsed {
+            orphan_min_age_hours: tools.settings.orphan_min_age_hours,
+            orphan_grace_hours: tools.settings.orphan_grace_hours,
+            orphan_metadata: tools.settings.orphan_metadata,
+            first_sweep: false,
+        },
+        ..Receipt::default()
+    };
+    if tools.settings.orphan_grace_hours == 0 {
+        receipt.warnings.push(
+            "orphanGraceHours is 0: a query that planned on a snapshot may lose its files as soon as that snapshot expires".into(),
+        );
+    }
+    let mut sweep = Sweep { tools, job, receipt: &mut receipt };
+    let outcome = match sweep.run(neighbours, report).await {
+        Ok(outcome) => outcome,
+        Err(stop) => SweepOutcome::Stopped(stop),
+    };
+    let (word, reason) = match &outcome {
+        SweepOutcome::Done => ("done", None),
+        SweepOutcome::Unfinished => ("unfinished", None),
+        SweepOutcome::Skipped(reason) => ("left", Some(reason.to_string())),
+        SweepOutcome::Stopped(stop) => ("failed", Some(stop.to_string())),
+    };
+    receipt.outcome = word.to_owned();
+    receipt.reason = reason;
+    receipt.ended_at = Some(text(tools.clock.now()));
+    if !tools.dry_run
+        && let Err(error) = write_receipt(tools.state, &receipt).await
+    {
+        // Deletions are in its parts already.
+        tracing::error!(table = %job.table, receipt = receipt.receipt, %error, "the receipt was not written");
+    }
+    TableSweep { outcome, receipt }
+}
+
+/// Writes the receipt itself, over what stands there.
+pub(crate) async fn write_receipt(state: &StateStore, receipt: &Receipt) -> Result<(), StateError> {
+    let address = state.root().receipt(&receipt.dataset, &receipt.receipt, None);
+    state.write(&address, receipt).await.map(|_| ())
+}
+
+struct Sweep<'a> {
+    tools: SweepTools<'a>,
+    job: &'a TableJob,
+    receipt: &'a mut Receipt,
+}
+
+impl Sweep<'_> {
+    async fn run(
+        &mut self,
+        neighbours: &mut Neighbours,
+        report: &mut dyn SweepReport,
+    ) -> Result<SweepOutcome, SweepStop> {
+        let tools = self.tools;
+        let first = tools.catalog.load(&self.job.table).await?;
+        self.receipt.table_uuid = Some(first.uuid());
+        if let Some(reason) = skipped(&first) {
+            return Ok(SweepOutcome::Skipped(reason));
+        }
+        let places = places_of(&first)?;
+        self.check_places(&first, &places, neighbours).await?;
+        let now = self.now().await?;
+        // The listing first, the metadata after it: what is committed in between is referred to, and what is listed before is older.
+        let (listing, folders) = self.list(&first, &places, now).await?;
+        let listing = Arc::new(listing);
+        let table = tools.catalog.load(&self.job.table).await?;
+        same_table(&first, &table, &places)?;
+        no_table_inside(&table, &places, &folders)?;
+        let mut walk = ManifestWalk::default();
+        let marker = Arc::new(Marker::new(listing.clone(), places.clone(), table.clone(), now));
+        marker.run(&mut walk, &table).await?;
+        let history = table.history()?;
+        self.receipt.metadata = Some(MetadataRead {
+            location: table.metadata_location.clone(),
+            last_location: table.metadata_location.clone(),
+            last_sequence_number: table.metadata.last_sequence_number(),
+            snapshots: walk.counts.snapshots,
+            manifests: walk.counts.manifests,
+            entries: walk.counts.entries,
+        });
+        let before = self.before(&table).await?;
+        let number = table.metadata.last_sequence_number();
+        let memory = memory(before.as_ref().map(|read| &read.value), &history, number);
+        let seen = self.seen(&table, before.as_ref(), memory, now).await?;
+        let rules = self.rules(now, memory);
+        self.receipt.rules.first_sweep = rules.first_sweep;
+        self.receipt.undo = self.undo(&table).await;
+
+        let planned = Planned::decide(&listing, &marker, &seen, &rules, self.receipt);
+        if !tools.dry_run {
+            let lines = planned.candidates(&listing, &seen, &rules);
+            self.remember(&table, before.as_ref(), now, lines).await?;
+        }
+        let wants = tools.dry_run || report.wants_kept();
+        if planned.due == 0 && !wants {
+            return Ok(SweepOutcome::Done);
+        }
+        let trash = if table_is_local(&table) { Trash::of(tools.state) } else { None };
+        if let Some(trash) = trash.as_ref().filter(|_| !tools.dry_run) {
+            trash.empty(now).await?;
+        }
+        let deleter = Deleter {
+            tools,
+            job: self.job,
+            receipt: self.receipt,
+            places,
+            listing,
+            marker,
+            walk,
+            table,
+            owners: planned.owners,
+            seen,
+            rules,
+            trash,
+            report,
+        };
+        deleter.run().await
+    }
+
+    /// What the last sweep wrote.
+    async fn before(&self, table: &LoadedTable) -> Result<Option<Read<SweepRecord>>, SweepStop> {
+        match self.tools.state.read(&self.tools.state.root().sweep(&table.uuid())).await {
+            // A dry run creates no container.
+            Err(StateError::Storage(StorageError::NoContainer { .. })) if self.tools.dry_run => Ok(None),
+            read => Ok(read?),
+        }
+    }
+
+    async fn check_places(
+        &self,
+        table: &LoadedTable,
+        places: &Places,
+        neighbours: &mut Neighbours,
+    ) -> Result<(), SweepStop> {
+        if let Some(folder) = places.listed.iter().find(|folder| self.tools.state.root().lies_below(folder.prefix())) {
+            return Err(SweepStop::HoldsState { folder: folder.to_string() });
+        }
+        neighbours.check(self.tools.catalog, table, places, self.tools.configured).await?;
+        check_above(table.blobs().as_ref(), places).await
+    }
+
+    /// A dry run writes nothing, so it goes by this machine's clock.
+    async fn now(&self) -> Result<DateTime<Utc>, SweepStop> {
+        let own = self.tools.clock.now();
+        if self.tools.dry_run {
+            return Ok(own);
+        }
+        let trusted = trusted_now(self.tools.state, own).await?;
+        trusted.map_err(|apart| SweepStop::Clock { own: apart.own, store: apart.store })
+    }
+
+    /// Lists every folder, and notes in which there are metadata files.
+    async fn list(
+        &mut self,
+        table: &LoadedTable,
+        places: &Places,
+        now: DateTime<Utc>,
+    ) -> Result<(Listing, Vec<(String, String)>), SweepStop> {
+        let mut builder = ListingBuilder::default();
+        let mut metadata_folders: Vec<(String, String)> = Vec::new();
+        let mut odd = 0_u64;
+        for folder in &places.listed {
+            let mut listed = table.blobs().list(folder.prefix());
+            while let Some(blob) = listed.next().await {
+                let blob = match blob {
+                    Ok(blob) => blob,
+                    // One name that cannot be used: nobody can delete it, and the listing goes on.
+                    Err(StorageError::Invalid { blob, detail }) => {
+                        tracing::warn!(%blob, detail, "left alone");
+                        odd += 1;
+                        continue;
+                    }
+                    Err(source) => return Err(SweepStop::Listing { folder: folder.to_string(), source }),
+                };
+                if let Some((parent, _)) = blob.id.key.rsplit_once('/')
+                    && blob.id.key.ends_with(METADATA_FILE)
+                    && metadata_folders.len() < METADATA_FOLDERS
+                    && metadata_folders.iter().all(|(known, _)| known != parent)
+                {
+                    metadata_folders.push((parent.to_owned(), blob.id.to_string()));
+                }
+                builder.add(&blob, classify(&blob.id, places));
+            }
+        }
+        if odd > 0 {
+            self.receipt.kept.insert("name that cannot be used".into(), odd);
+        }
+        let listing = builder.finish();
+        self.receipt.listing = Some(ListingCounts {
+            folders: places.listed.iter().map(Folder::to_string).collect(),
+            objects: listing.objects,
+            bytes: listing.bytes,
+            began: text(now),
+        });
+        Ok((listing, metadata_folders))
+    }
+
+    async fn seen(
+        &mut self,
+        table: &LoadedTable,
+        before: Option<&Read<SweepRecord>>,
+        memory: Memory,
+        now: DateTime<Utc>,
+    ) -> Result<Seen, SweepStop> {
+        let Some(before) = before else { return Ok(Seen::default()) };
+        let anew = match memory {
+            Memory::Holds | Memory::None => None,
+            Memory::WentBack => Some("the table is an older version than the last sweep saw"),
+            Memory::SnapshotsCameAndWent => Some("snapshots came and went since the last sweep"),
+        };
+        self.receipt.warnings.extend(anew.map(|why| format!("the grace begins anew: {why}")));
+        match self.tools.state.read_seen(&table.uuid(), &before.value.seen).await? {
+            Some(files) if memory == Memory::Holds => Ok(Seen::new(files)),
+            // What is left alone until a later time, because a person restored it, is so in any case.
+            Some(files) => Ok(Seen::new(files.into_iter().filter(|file| is_later(file, now)).collect())),
+            None => {
+                self.receipt.warnings.push("what the last sweep saw is gone: the grace begins anew".into());
+                Ok(Seen::default())
+            }
+        }
+    }
+
+    fn rules(&self, now: DateTime<Utc>, memory: Memory) -> SweepRules {
+        SweepRules {
+            now,
+            min_age: hours(self.tools.settings.orphan_min_age_hours),
+            grace: hours(self.tools.settings.orphan_grace_hours),
+            metadata: self.tools.settings.orphan_metadata,
+            first_sweep: memory == Memory::None,
+            dry_run: self.tools.dry_run,
+        }
+    }
+
+    async fn undo(&self, table: &LoadedTable) -> Undo {
+        if table_is_local(table) {
+            return if Trash::of(self.tools.state).is_some() { Undo::Trash { days: TRASH_DAYS } } else { Undo::None };
+        }
+        let Ok(location) = table.blob_id(table.location()) else { return Undo::Unknown };
+        match table.blobs().keeps_deleted_days(&location).await {
+            Ok(Some(days)) => Undo::SoftDelete { days },
+            Ok(None) => Undo::None,
+            Err(error) => {
+                tracing::info!(%error, "not known whether the account keeps deleted blobs");
+                Undo::Unknown
+            }
+        }
+    }
+
+    /// Writes down what is unreferenced now, before anything is deleted: the next sweep goes by it.
+    async fn remember(
+        &self,
+        table: &LoadedTable,
+        before: Option<&Read<SweepRecord>>,
+        now: DateTime<Utc>,
+        files: impl Iterator<Item = firn_state::SeenFile> + Send,
+    ) -> Result<(), SweepStop> {
+        let state = self.tools.state;
+        let uuid = table.uuid();
+        let address = state.root().sweep(&uuid);
+        let mut count = 0;
+        let seen = state.write_seen(&uuid, files.inspect(|_| count += 1)).await?;
+        let number = table.metadata.last_sequence_number();
+        let record = SweepRecord {
+            table: self.job.table.to_string(),
+            swept_at: now,
+            last_sequence_number: number,
+            // Only without numbers the ids are needed.
+            snapshots: if number > 0 {
+                Vec::new()
+            } else {
+                table.metadata.snapshots().map(|one| one.snapshot_id()).collect()
+            },
+            seen: seen.clone(),
+            count,
+            receipt: self.receipt.receipt.clone(),
+        };
+        let version: Option<&Version> = before.map(|read| &read.version);
+        let written = match version {
+            Some(version) => state.replace(&address, &record, version, None).await,
+            None => state.create(&address, &record).await,
+        };
+        match written {
+            Ok(_) => {
+                if let Some(before) = before {
+                    state.discard_seen(&uuid, &before.value.seen).await?;
+                }
+                Ok(())
+            }
+            Err(error) if error.is_conflict() => {
+                // Another sweep of this table was faster: what it saw is as good. This one goes by what both began with.
+                tracing::info!(table = %self.job.table, "another sweep of this table wrote first");
+                state.discard_seen(&uuid, &seen).await?;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What was decided by the listing alone.
+struct Planned {
+    /// Files that go, as far as is known now.
+    due: u64,
+    owners: Owners,
+}
+
+impl Planned {
+    fn decide(listing: &Listing, marker: &Marker, seen: &Seen, rules: &SweepRules, receipt: &mut Receipt) -> Self {
+        // Data files first: sidecars share their fate.
+        for (place, file) in listing.iter().filter(|(_, file)| !file.class.is_sidecar()) {
+            let facts = facts_of(&file, seen, &Owners::default());
+            if let OrphanDecision::Delete(_) = decide_orphan(&facts, rules) {
+                listing.mark_goes(place);
+            }
+        }
+        let owners = Owners::of(listing, &marker.owners());
+        let mut due = 0;
+        for (_, file) in listing.iter() {
+            receipt.states.add(file.state);
+            match file.state {
+                FileState::Replaced => receipt.replaced_bytes += file.bytes,
+                FileState::Unreferenced => receipt.unreferenced_bytes += file.bytes,
+                FileState::Live | FileState::Deleted => {}
+            }
+            match decide_orphan(&facts_of(&file, seen, &owners), rules) {
+                OrphanDecision::Delete(_) => due += 1,
+                OrphanDecision::Keep(reason) => count(receipt, reason),
+            }
+        }
+        Self { due, owners }
+    }
+
+    /// What the next sweep shall know: every file that could go after the grace.
+    fn candidates<'a>(
+        &'a self,
+        listing: &'a Listing,
+        seen: &'a Seen,
+        rules: &'a SweepRules,
+    ) -> impl Iterator<Item = firn_state::SeenFile> + Send + 'a {
+        listing.iter().filter_map(move |(_, file)| {
+            candidate(&facts_of(&file, seen, &self.owners), rules).ok()?;
+            Some(seen_file(file.print, seen.since(file.print).unwrap_or(rules.now)))
+        })
+    }
+}
+
+fn is_later(file: &firn_state::SeenFile, now: DateTime<Utc>) -> bool {
+    i64::from(file.since) > now.timestamp()
+}
+
+/// Counts a file that stays.
+pub(crate) fn count(receipt: &mut Receipt, reason: KeepReason) {
+    *receipt.kept.entry(reason.as_str().to_owned()).or_default() += 1;
+}
+
+fn facts_of(file: &Remembered, seen: &Seen, owners: &Owners) -> FileFacts {
+    FileFacts {
+        class: file.class,
+        state: file.state,
+        modified: file.modified,
+        doubled: file.doubled,
+        unreferenced_since: seen.since(file.print),
+        owner: if file.class.is_sidecar() { owners.fate(file.owner) } else { Default::default() },
+    }
+}
+
+fn table_is_local(table: &LoadedTable) -> bool {
+    table.blob_id(table.location()).is_ok_and(|id| id.is_local())
+}
+
+/// Whether a later version is one of the same table in the same place, and still ours to clean.
+///
+/// # Errors
+/// [`SweepStop::Moved`].
+pub(crate) fn same_table(before: &LoadedTable, after: &LoadedTable, places: &Places) -> Result<(), SweepStop> {
+    let moved = |detail: String| Err(SweepStop::Moved { detail });
+    if before.metadata.uuid() != after.metadata.uuid() {
+        return moved(format!("it is another table now, UUID {} instead of {}", after.uuid(), before.uuid()));
+    }
+    let (old, new) = (before.metadata.last_sequence_number(), after.metadata.last_sequence_number());
+    if new < old {
+        return moved(format!("its last sequence number went from {old} back to {new}"));
+    }
+    if places_of(after)? != *places {
+        return moved("its location or a path property changed".to_owned());
+    }
+    match skipped(after) {
+        Some(reason) => moved(format!("{reason} was set")),
+        None => Ok(()),
+    }
+}
+
+/// Whether metadata files lie only where the table has its own.
+fn no_table_inside(table: &LoadedTable, places: &Places, folders: &[(String, String)]) -> Result<(), SweepStop> {
+    let mut own: Vec<String> = vec![canonical_key(&places.metadata.prefix().key).into_owned()];
+    own.push(canonical_key(&places.location.below("metadata").prefix().key).into_owned());
+    let log = table.metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str());
+    for path in log.chain([table.metadata_location.as_str()]) {
+        if let Some((folder, _)) = table.blob_id(path)?.key.rsplit_once('/') {
+            own.push(canonical_key(folder).into_owned());
+        }
+    }
+    match folders.iter().find(|(folder, _)| !own.iter().any(|known| *known == canonical_key(folder))) {
+        None => Ok(()),
+        Some((folder, found)) => Err(SweepStop::TableInside { folder: folder.clone(), found: found.clone() }),
+    }
+}

@@ -1,0 +1,156 @@
+//! A store that can lose, refuse, hide and bring back, in front of one in memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use firn_model::BlobId;
+use firn_storage::{
+    BlobProperties, BlobStore, BlobUpload, Clock, DeleteCondition, Deleted, LeaseId, ListedBlob, MemoryStore,
+    PutCondition, StorageError,
+};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+
+/// What a test may do to a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The listing lacks it.
+    Unlisted,
+    /// A delete is refused: somebody holds a lease.
+    Leased,
+    /// A delete finds nothing: another sweep was faster.
+    Gone,
+    /// The listing says this time.
+    Time(DateTime<Utc>),
+    /// The listing ends here in an error.
+    EndsListing,
+}
+
+/// The store. Blobs are deleted softly.
+pub struct Double {
+    pub inner: MemoryStore,
+    pub faults: Mutex<BTreeMap<String, Fault>>,
+    pub deleted: Mutex<BTreeMap<BlobId, Bytes>>,
+    pub kept_days: Mutex<Option<u32>>,
+    _clock: Clock,
+}
+
+impl fmt::Debug for Double {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Double")
+    }
+}
+
+impl Double {
+    pub fn new(inner: MemoryStore, clock: Clock) -> Self {
+        Self {
+            inner,
+            faults: Mutex::default(),
+            deleted: Mutex::default(),
+            kept_days: Mutex::new(Some(14)),
+            _clock: clock,
+        }
+    }
+
+    /// For keys that end so.
+    pub fn fault(&self, ending: &str, fault: Fault) {
+        self.faults.lock().unwrap().insert(ending.to_owned(), fault);
+    }
+
+    fn find(&self, id: &BlobId) -> Option<Fault> {
+        let faults = self.faults.lock().unwrap();
+        faults.iter().find(|(ending, _)| id.key.ends_with(*ending)).map(|(_, fault)| fault.clone())
+    }
+}
+
+#[async_trait]
+impl BlobStore for Double {
+    async fn read(&self, id: &BlobId, range: Range<u64>) -> Result<Bytes, StorageError> {
+        self.inner.read(id, range).await
+    }
+
+    async fn read_all(&self, id: &BlobId) -> Result<Bytes, StorageError> {
+        self.inner.read_all(id).await
+    }
+
+    async fn properties(&self, id: &BlobId) -> Result<BlobProperties, StorageError> {
+        self.inner.properties(id).await
+    }
+
+    async fn put_leased(
+        &self,
+        id: &BlobId,
+        data: Bytes,
+        condition: PutCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<BlobProperties, StorageError> {
+        self.inner.put_leased(id, data, condition, lease).await
+    }
+
+    async fn upload(&self, id: &BlobId) -> Result<Box<dyn BlobUpload>, StorageError> {
+        self.inner.upload(id).await
+    }
+
+    fn list(&self, prefix: &BlobId) -> BoxStream<'_, Result<ListedBlob, StorageError>> {
+        let listed = self.inner.list(prefix);
+        let changed = listed.filter_map(move |blob| {
+            let blob = blob.unwrap();
+            std::future::ready(match self.find(&blob.id) {
+                Some(Fault::Unlisted) => None,
+                Some(Fault::Time(last_modified)) => Some(Ok(ListedBlob { last_modified, ..blob })),
+                Some(Fault::EndsListing) => {
+                    let detail = "no answer".to_owned();
+                    Some(Err(StorageError::Unavailable { blob: Box::new(blob.id), detail }))
+                }
+                _ => Some(Ok(blob)),
+            })
+        });
+        // After an error there is nothing.
+        let mut ended = false;
+        changed
+            .take_while(move |blob| {
+                let goes_on = !ended;
+                ended |= blob.is_err();
+                std::future::ready(goes_on)
+            })
+            .chain(stream::empty())
+            .boxed()
+    }
+
+    async fn delete_leased(
+        &self,
+        id: &BlobId,
+        condition: DeleteCondition,
+        lease: Option<&LeaseId>,
+    ) -> Result<Deleted, StorageError> {
+        match self.find(id) {
+            Some(Fault::Leased) => return Err(StorageError::Leased { blob: Box::new(id.clone()) }),
+            Some(Fault::Gone) => {
+                self.inner.delete(id).await?;
+            }
+            _ => {}
+        }
+        let data = self.inner.read_all(id).await.ok();
+        let deleted = self.inner.delete_leased(id, condition, lease).await?;
+        if let Some(data) = data {
+            self.deleted.lock().unwrap().insert(id.clone(), data);
+        }
+        Ok(deleted)
+    }
+
+    async fn keeps_deleted_days(&self, _: &BlobId) -> Result<Option<u32>, StorageError> {
+        Ok(*self.kept_days.lock().unwrap())
+    }
+
+    async fn undelete(&self, id: &BlobId) -> Result<(), StorageError> {
+        let data = self.deleted.lock().unwrap().remove(id);
+        let data = data.ok_or_else(|| StorageError::NotFound { blob: Box::new(id.clone()) })?;
+        self.inner.put(id, data, PutCondition::IfAbsent).await?;
+        Ok(())
+    }
+}

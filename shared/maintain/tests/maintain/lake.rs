@@ -1,0 +1,443 @@
+//! A catalog and tables in memory, by a clock that tests set, written with the iceberg crate's own writers.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use firn_config::Config;
+use firn_maintain::expiry::ExpiryTools;
+use firn_maintain::{
+    FileLine, Neighbours, SweepReport, SweepTools, TableExpiry, TableJob, TableSweep, Verdict, expire_table,
+    sweep_table,
+};
+use firn_model::BlobId;
+use firn_state::{StateRoot, StateStore};
+use firn_storage::{BlobStore, Clock, MemoryStore, PutCondition};
+use firn_table::{Catalog, LoadedTable, SqlCatalog, TableIdent, TableStore};
+use futures::StreamExt;
+use iceberg::spec::*;
+use iceberg::{TableCreation, TableUpdate};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
+use tempfile::TempDir;
+
+use crate::catalog::{Timed, set_times};
+use crate::double::Double;
+
+pub const WAREHOUSE: &str = "abfss://lake@acct.dfs.core.windows.net/wh";
+
+/// One catalog with tables in the namespace `db`.
+pub struct Lake {
+    _folder: TempDir,
+    pub clock: Clock,
+    pub store: Arc<Double>,
+    pub state_blobs: MemoryStore,
+    pub state: StateStore,
+    pub catalog: Timed,
+    pool: SqlitePool,
+    pub config: Config,
+    next_id: std::sync::atomic::AtomicI64,
+    /// Live files of snapshots, which never change.
+    known: std::sync::Mutex<BTreeMap<i64, BTreeSet<String>>>,
+}
+
+/// Files of a data file's rows, by what a test wants to see.
+#[derive(Debug, Default)]
+pub struct Heard(pub Vec<FileLine>);
+
+impl SweepReport for Heard {
+    fn file(&mut self, line: &FileLine) {
+        self.0.push(line.clone());
+    }
+}
+
+impl Heard {
+    /// Last words of the paths with this verdict, sorted.
+    pub fn names(&self, verdict: Verdict) -> Vec<String> {
+        let of = |line: &&FileLine| line.verdict == verdict;
+        let mut names: Vec<String> = self.0.iter().filter(of).map(|line| name(&line.path)).collect();
+        names.sort();
+        names
+    }
+
+    /// Why a file stays or goes.
+    pub fn reason(&self, file: &str) -> String {
+        let found = self.0.iter().find(|line| name(&line.path) == file);
+        found.map(|line| format!("{}: {}", line.verdict.as_str(), line.reason)).unwrap_or_default()
+    }
+}
+
+pub fn name(path: &str) -> String {
+    path.rsplit('/').next().unwrap().to_owned()
+}
+
+/// What a commit does to the files of a branch.
+#[derive(Debug, Clone, Default)]
+pub struct Change<'a> {
+    pub add: &'a [&'a str],
+    pub remove: &'a [&'a str],
+    /// The snapshot is in no branch (write-audit-publish).
+    pub staged: bool,
+}
+
+impl Lake {
+    pub async fn new() -> Self {
+        Self::with_settings("").await
+    }
+
+    /// `maintenance` are YAML flow entries of that section.
+    pub async fn with_settings(maintenance: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let database = folder.path().join("catalog.db");
+        let options = SqliteConnectOptions::new().filename(&database).create_if_missing(true);
+        let pool = SqlitePool::connect_with(options).await.unwrap();
+        sqlx::query(
+            "CREATE TABLE iceberg_tables (catalog_name TEXT NOT NULL, table_namespace TEXT NOT NULL, \
+             table_name TEXT NOT NULL, metadata_location TEXT, previous_metadata_location TEXT, iceberg_type TEXT, \
+             PRIMARY KEY (catalog_name, table_namespace, table_name))",
+        )
+        .execute(&pool)
+        .await
+        .unwrap();
+        let clock = Clock::manual("2020-01-01T00:00:00Z".parse().unwrap());
+        let store = Arc::new(Double::new(MemoryStore::with_clock(clock.clone()), clock.clone()));
+        let state_blobs = MemoryStore::with_clock(clock.clone());
+        let root = BlobId { account: "acct".into(), container: "firn-state".into(), key: String::new() };
+        let state = StateStore::new(Arc::new(state_blobs.clone()), Arc::new(state_blobs.clone()), StateRoot::new(root));
+        let tables = TableStore::new(store.clone()).with_default_account(Some("acct"));
+        let inner = SqlCatalog::open(&database, "lake", tables).await.unwrap();
+        let catalog = Timed { inner, clock: clock.clone() };
+        let text = format!(
+            "storage: {{account: acct}}\n\
+             catalog: {{type: rest, uri: 'https://c.example.com'}}\n\
+             maintenance: {{{maintenance}}}\n\
+             ingestion: {{datasets: [{{name: t, table: db.t}}]}}"
+        );
+        let config = Config::load(&text, &HashMap::new()).unwrap();
+        let next_id = std::sync::atomic::AtomicI64::new(1);
+        Self {
+            _folder: folder,
+            clock,
+            store,
+            state_blobs,
+            state,
+            catalog,
+            pool,
+            config,
+            next_id,
+            known: Default::default(),
+        }
+    }
+
+    pub fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    pub fn hours(&self, hours: u64) {
+        self.clock.advance(Duration::from_secs(hours * 3600));
+    }
+
+    pub async fn create(&self, table: &str, properties: &[(&str, &str)]) -> LoadedTable {
+        self.create_at(table, &format!("{WAREHOUSE}/{table}"), properties, FormatVersion::V2).await
+    }
+
+    pub async fn create_at(
+        &self,
+        table: &str,
+        location: &str,
+        properties: &[(&str, &str)],
+        version: FormatVersion,
+    ) -> LoadedTable {
+        let field = NestedField::optional(1, "n", Type::Primitive(PrimitiveType::Int));
+        let creation = TableCreation::builder()
+            .name(table.to_owned())
+            .location(location.to_owned())
+            .schema(Schema::builder().with_fields([Arc::new(field)]).build().unwrap())
+            .properties(properties.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<HashMap<_, _>>())
+            .format_version(version)
+            .build();
+        let metadata = TableMetadataBuilder::from_table_creation(creation).unwrap().build().unwrap().metadata;
+        let folder = properties.iter().find(|(key, _)| *key == "write.metadata.path");
+        let folder = folder.map_or(format!("{location}/metadata"), |(_, path)| (*path).to_owned());
+        let at = format!("{folder}/00000-{}.metadata.json", uuid::Uuid::new_v4());
+        let mut json = serde_json::to_value(&metadata).unwrap();
+        set_times(&mut json, &self.clock);
+        self.put(&at, json.to_string().as_bytes()).await;
+        sqlx::query("INSERT INTO iceberg_tables VALUES ('lake', 'db', $1, $2, NULL, 'TABLE')")
+            .bind(table)
+            .bind(&at)
+            .execute(&self.pool)
+            .await
+            .unwrap();
+        self.load(table).await
+    }
+
+    /// Points the catalog to another metadata file.
+    pub async fn point(&self, table: &str, metadata: &str) {
+        sqlx::query("UPDATE iceberg_tables SET metadata_location = $1 WHERE table_name = $2")
+            .bind(metadata)
+            .bind(table)
+            .execute(&self.pool)
+            .await
+            .unwrap();
+    }
+
+    /// Writes a metadata file of one's own making and points the catalog to it.
+    pub async fn rewrite_metadata(&self, table: &str, change: impl FnOnce(&mut serde_json::Value)) {
+        let loaded = self.load(table).await;
+        let mut json = serde_json::to_value(loaded.metadata.as_ref()).unwrap();
+        change(&mut json);
+        let at = format!("{}/metadata/00099-{}.metadata.json", loaded.location(), uuid::Uuid::new_v4());
+        self.put(&at, json.to_string().as_bytes()).await;
+        self.point(table, &at).await;
+    }
+
+    pub async fn load(&self, table: &str) -> LoadedTable {
+        self.catalog.load(&TableIdent::new(["db"], table)).await.unwrap()
+    }
+
+    pub fn id(&self, url: &str) -> BlobId {
+        BlobId::parse_with(url, Some("acct")).unwrap()
+    }
+
+    pub async fn put(&self, url: &str, bytes: &[u8]) {
+        self.store.put(&self.id(url), Bytes::copy_from_slice(bytes), PutCondition::Any).await.unwrap();
+    }
+
+    pub async fn exists(&self, url: &str) -> bool {
+        self.store.exists(&self.id(url)).await.unwrap()
+    }
+
+    /// Every key below a URL, without that of the URL.
+    pub async fn below(&self, url: &str) -> BTreeSet<String> {
+        let prefix = self.id(url);
+        let start = prefix.key.len();
+        let listed = self.store.inner.list(&prefix).map(|blob| blob.unwrap().id.key[start..].to_owned());
+        listed.collect::<Vec<_>>().await.into_iter().collect()
+    }
+
+    /// Appends data files, each by its name below `data/`, or by a whole URL. Their blobs are written.
+    pub async fn append(&self, table: &str, files: &[&str]) -> i64 {
+        self.commit(table, "main", Change { add: files, ..Change::default() }).await
+    }
+
+    /// Replaces data files, as a merge does.
+    pub async fn replace(&self, table: &str, remove: &[&str], add: &[&str]) -> i64 {
+        self.commit(table, "main", Change { add, remove, staged: false }).await
+    }
+
+    /// The URL of a data file that a test names.
+    pub fn url(&self, table: &LoadedTable, file: &str) -> String {
+        if file.contains("://") { file.to_owned() } else { format!("{}/data/{file}", table.location()) }
+    }
+
+    pub async fn commit(&self, table: &str, branch: &str, change: Change<'_>) -> i64 {
+        let table = self.load(table).await;
+        for file in change.add {
+            let url = self.url(&table, file);
+            if !self.exists(&url).await {
+                self.put(&url, file.as_bytes()).await;
+            }
+        }
+        self.commit_files(&table, branch, change).await
+    }
+
+    /// The same without writing blobs.
+    pub async fn commit_files(&self, table: &LoadedTable, branch: &str, change: Change<'_>) -> i64 {
+        let metadata = &table.metadata;
+        let id = self.next_id.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let parent = metadata.snapshot_for_ref(branch).or(metadata.current_snapshot()).cloned();
+        let removed: BTreeSet<String> = change.remove.iter().map(|file| self.url(table, file)).collect();
+        let mut manifests = Vec::new();
+        if !change.add.is_empty() {
+            let files: Vec<DataFile> = change.add.iter().map(|file| data_file(&self.url(table, file))).collect();
+            let mut writer = self.manifest(table, id).await;
+            for file in files {
+                writer.add_file(file, -1).unwrap();
+            }
+            manifests.push(writer.write_manifest_file().await.unwrap());
+        }
+        for old in match &parent {
+            Some(parent) => table.manifests(parent).await.unwrap(),
+            None => vec![],
+        } {
+            if removed.is_empty() {
+                if old.has_added_files() || old.has_existing_files() {
+                    manifests.push(old);
+                }
+                continue;
+            }
+            let manifest = old.load_manifest(&table.io).await.unwrap();
+            let goes = |entry: &ManifestEntryRef| removed.contains(entry.file_path());
+            if !manifest.entries().iter().any(|entry| entry.is_alive() && goes(entry)) {
+                if manifest.entries().iter().any(|entry| entry.is_alive()) {
+                    manifests.push(old);
+                }
+                continue;
+            }
+            let mut writer = self.manifest(table, id).await;
+            for entry in manifest.entries().iter().filter(|entry| entry.is_alive()) {
+                let number = entry.sequence_number().unwrap_or(old.sequence_number);
+                let snapshot = entry.snapshot_id().unwrap_or(old.added_snapshot_id);
+                let file = entry.data_file().clone();
+                match goes(entry) {
+                    true => writer.add_delete_file(file, number, Some(number)).unwrap(),
+                    false => writer.add_existing_file(file, snapshot, number, Some(number)).unwrap(),
+                }
+            }
+            manifests.push(writer.write_manifest_file().await.unwrap());
+        }
+        let list = format!("{}/metadata/snap-{id}-{}.avro", table.location(), uuid::Uuid::new_v4());
+        let output = table.io.new_output(&list).unwrap().writer().await.unwrap();
+        let parent_id = parent.as_ref().map(|parent| parent.snapshot_id());
+        let number = metadata.next_sequence_number();
+        let mut writer = match metadata.format_version() {
+            FormatVersion::V1 => ManifestListWriter::v1(output, id, parent_id),
+            _ => ManifestListWriter::v2(output, id, parent_id, number),
+        };
+        writer.add_manifests(manifests.into_iter()).unwrap();
+        writer.close().await.unwrap();
+        let snapshot = Snapshot::builder()
+            .with_snapshot_id(id)
+            .with_parent_snapshot_id(parent_id)
+            .with_sequence_number(number)
+            .with_timestamp_ms(self.now().timestamp_millis().max(metadata.last_updated_ms()))
+            .with_manifest_list(list)
+            .with_summary(Summary { operation: Operation::Append, additional_properties: HashMap::new() })
+            .with_schema_id(metadata.current_schema_id())
+            .build();
+        let mut updates = vec![TableUpdate::AddSnapshot { snapshot }];
+        if !change.staged {
+            let reference = SnapshotReference::new(id, SnapshotRetention::branch(None, None, None));
+            updates.push(TableUpdate::SetSnapshotRef { ref_name: branch.to_owned(), reference });
+        }
+        self.update(table, updates).await;
+        id
+    }
+
+    async fn manifest(&self, table: &LoadedTable, id: i64) -> ManifestWriter {
+        let path = format!("{}/metadata/{}-m0.avro", table.location(), uuid::Uuid::new_v4());
+        let spec = table.metadata.default_partition_spec().as_ref().clone();
+        let schema = table.metadata.current_schema().clone();
+        let builder = ManifestWriterBuilder::new(table.io.new_output(path).unwrap(), Some(id), schema, spec);
+        match table.metadata.format_version() {
+            FormatVersion::V1 => builder.build_v1(),
+            _ => builder.build_v2_data(),
+        }
+    }
+
+    pub async fn update(&self, table: &LoadedTable, updates: Vec<TableUpdate>) -> LoadedTable {
+        self.catalog.swap(table, updates, vec![]).await.unwrap()
+    }
+
+    pub async fn set_ref(&self, table: &str, ref_name: &str, id: i64, retention: SnapshotRetention) {
+        let reference = SnapshotReference::new(id, retention);
+        let loaded = self.load(table).await;
+        self.update(&loaded, vec![TableUpdate::SetSnapshotRef { ref_name: ref_name.to_owned(), reference }]).await;
+    }
+
+    pub async fn tag(&self, table: &str, name: &str, id: i64) {
+        self.set_ref(table, name, id, SnapshotRetention::Tag { max_ref_age_ms: None }).await;
+    }
+
+    /// Points a branch to a snapshot: a rollback, or the end of a cherry-pick.
+    pub async fn move_branch(&self, table: &str, name: &str, id: i64) {
+        self.set_ref(table, name, id, SnapshotRetention::branch(None, None, None)).await;
+    }
+
+    pub async fn set_property(&self, table: &str, key: &str, value: &str) {
+        let loaded = self.load(table).await;
+        let updates = HashMap::from([(key.to_owned(), value.to_owned())]);
+        self.update(&loaded, vec![TableUpdate::SetProperties { updates }]).await;
+    }
+
+    pub fn job(&self, table: &str) -> TableJob {
+        TableJob { dataset: table.to_owned(), table: TableIdent::new(["db"], table), retention: TimeDelta::hours(24) }
+    }
+
+    pub async fn expire(&self, table: &str) -> TableExpiry {
+        let tools = ExpiryTools { catalog: &self.catalog, state: &self.state, clock: &self.clock, retry_max: 5 };
+        expire_table(tools, &self.job(table)).await
+    }
+
+    pub async fn sweep(&self, table: &str) -> (TableSweep, Heard) {
+        self.sweep_with(table, &self.catalog, &self.clock, false).await
+    }
+
+    pub async fn dry_run(&self, table: &str) -> (TableSweep, Heard) {
+        self.sweep_with(table, &self.catalog, &self.clock, true).await
+    }
+
+    pub async fn sweep_with(
+        &self,
+        table: &str,
+        catalog: &dyn Catalog,
+        clock: &Clock,
+        dry_run: bool,
+    ) -> (TableSweep, Heard) {
+        let tools = SweepTools {
+            catalog,
+            state: &self.state,
+            settings: &self.config.maintenance,
+            clock,
+            configured: &[],
+            deadline: None,
+            dry_run,
+        };
+        let mut heard = Heard::default();
+        let swept = sweep_table(tools, &self.job(table), &mut Neighbours::default(), &mut heard).await;
+        (swept, heard)
+    }
+
+    /// What a second sweep deletes, the first having seen it two hours before.
+    pub async fn sweep_twice(&self, table: &str) -> (TableSweep, Heard) {
+        let (first, heard) = self.sweep(table).await;
+        assert!(heard.names(Verdict::Deleted).is_empty(), "the first sweep deletes nothing: {first:?}");
+        self.hours(2);
+        self.sweep(table).await
+    }
+
+    /// Every live file of every retained snapshot and every metadata file is there (I2).
+    pub async fn check_whole(&self, table: &str) {
+        let loaded = self.load(table).await;
+        let audit = firn_table::audit(&loaded).await.unwrap();
+        assert_eq!(audit.missing, Vec::<String>::new(), "{table}");
+    }
+
+    /// The live files of each snapshot, by last word of their paths.
+    pub async fn live(&self, table: &str) -> BTreeMap<i64, BTreeSet<String>> {
+        let loaded = self.load(table).await;
+        let mut found = BTreeMap::new();
+        for snapshot in loaded.metadata.snapshots() {
+            let id = snapshot.snapshot_id();
+            let known = self.known.lock().unwrap().get(&id).cloned();
+            if let Some(known) = known {
+                found.insert(id, known);
+                continue;
+            }
+            let mut names = BTreeSet::new();
+            for file in loaded.manifests(snapshot).await.unwrap() {
+                let manifest = file.load_manifest(&loaded.io).await.unwrap();
+                let live = manifest.entries().iter().filter(|entry| entry.is_alive());
+                names.extend(live.map(|entry| name(entry.file_path())));
+            }
+            self.known.lock().unwrap().insert(id, names.clone());
+            found.insert(id, names);
+        }
+        found
+    }
+}
+
+fn data_file(url: &str) -> DataFile {
+    DataFileBuilder::default()
+        .content(DataContentType::Data)
+        .file_path(url.to_owned())
+        .file_format(DataFileFormat::Parquet)
+        .partition(Struct::empty())
+        .record_count(1)
+        .file_size_in_bytes(1)
+        .partition_spec_id(0)
+        .build()
+        .unwrap()
+}

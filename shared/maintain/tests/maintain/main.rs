@@ -1,0 +1,11 @@
+//! Expiry and sweeps over whole tables, in memory: what a table needs stays, what nobody needs goes, and every doubt keeps.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, unreachable_pub, missing_docs)]
+
+mod catalog;
+mod double;
+mod expiry;
+mod lake;
+mod places;
+mod random;
+mod safety;
+mod sweep;
