@@ -9,7 +9,7 @@
 //! - [`order`]: the row order of a dataset on a table;
 //! - [`partition_type`], [`key_bytes`]: types of partition values, values as ordered bytes;
 //! - [`io`]: a blob store as the iceberg crate's file I/O;
-//! - [`references`], [`expire`]: snapshots and references, and their removal; [`reachable`]: every file that a table refers to;
+//! - [`references`], [`mod@expire`]: snapshots and references, and their removal; [`reachable`]: every file that a table refers to;
 //!   [`places`]: the folders that are its own;
 //! - [`ident`], [`error`]: names and what can go wrong.
 
