@@ -69,7 +69,7 @@ pub use error::ColumnarError;
 pub use input::InputFile;
 pub use levels::{GroupReport, merge_group};
 pub use limits::BatchLimit;
-pub use metrics::{FileMetrics, MetricsMode};
+pub use metrics::{FileMetrics, MetricsMode, MetricsModes};
 pub use proof::{RowHasher, RowSum};
 pub use reread::{Reread, reread, verify_file};
 pub use resolve::NameMapping;

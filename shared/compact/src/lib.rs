@@ -17,6 +17,7 @@ pub mod group;
 pub mod host;
 pub mod lease_turns;
 pub mod memory_budget;
+mod metrics_modes;
 pub mod naming;
 mod open;
 pub mod partition;

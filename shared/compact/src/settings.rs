@@ -6,6 +6,8 @@ use firn_config::{CompactionSettings, DedupOperation, Verify};
 use firn_plan::PlanSettings;
 use firn_table::LoadedTable;
 
+use crate::metrics_modes::metrics_modes;
+
 const MB: u64 = 1 << 20;
 
 /// What one job may use and how it works. Bytes, unless said otherwise.
@@ -51,7 +53,8 @@ impl JobSettings {
     }
 }
 
-/// How the table wants its files written (Iceberg's table properties `write.parquet.*`); what it does not say is Firn's choice.
+/// How the table wants its files written (Iceberg's table properties `write.parquet.*` and
+/// `write.metadata.metrics.*`); what it does not say is Firn's choice.
 fn writer_settings(settings: &CompactionSettings, table: &LoadedTable) -> Result<WriterSettings, String> {
     let size = |key: &str| -> Result<Option<usize>, String> { positive(key, table.property(key)) };
     let default = WriterSettings::default();
@@ -67,6 +70,11 @@ fn writer_settings(settings: &CompactionSettings, table: &LoadedTable) -> Result
             firn_config::Encodings::Modern => Encodings::Modern,
         },
         bloom_filters: bloom_filters(|key| table.property(key), table.metadata.properties().keys())?,
+        metrics: metrics_modes(
+            table.metadata.properties(),
+            table.metadata.current_schema(),
+            table.metadata.default_sort_order(),
+        ),
         ..default
     })
 }

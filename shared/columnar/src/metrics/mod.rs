@@ -19,7 +19,7 @@ use crate::ColumnarError;
 use crate::fields::{child_path, field_id, map_fields};
 use bounds::BoundsBuilder;
 
-/// Which metrics a file gets (Iceberg's table property `write.metadata.metrics.default`).
+/// Which metrics a column gets (Iceberg's table properties `write.metadata.metrics.*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsMode {
     /// Column sizes only.
@@ -36,6 +36,34 @@ impl Default for MetricsMode {
     /// `truncate(16)`, Iceberg's default.
     fn default() -> Self {
         Self::Truncate(16)
+    }
+}
+
+/// Which metrics each column of a file gets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MetricsModes {
+    /// For columns that have none of their own.
+    pub default: MetricsMode,
+    /// By field id of the leaf.
+    pub columns: HashMap<i32, MetricsMode>,
+}
+
+impl From<MetricsMode> for MetricsModes {
+    /// The same for every column.
+    fn from(default: MetricsMode) -> Self {
+        Self { default, columns: HashMap::new() }
+    }
+}
+
+impl MetricsModes {
+    /// The mode of a column.
+    pub fn of(&self, field_id: i32) -> MetricsMode {
+        self.columns.get(&field_id).copied().unwrap_or(self.default)
+    }
+
+    /// Every mode that some column has.
+    pub(crate) fn all(&self) -> impl Iterator<Item = MetricsMode> {
+        self.columns.values().copied().chain([self.default])
     }
 }
 
@@ -108,13 +136,14 @@ pub(crate) fn file_metrics(
     leaves: &[Leaf],
     row_groups: &[RowGroupMetaData],
     nan_counts: &[Vec<u64>],
-    mode: MetricsMode,
+    modes: &MetricsModes,
 ) -> FileMetrics {
     let mut metrics =
         FileMetrics { split_offsets: row_groups.iter().map(starting_offset).collect(), ..Default::default() };
     metrics.split_offsets.sort_unstable();
     for (position, leaf) in leaves.iter().enumerate() {
         let Some(id) = leaf.field_id else { continue };
+        let mode = modes.of(id);
         let mut counts = Counts::default();
         let mut bounds = BoundsBuilder::new(&leaf.data_type);
         for (row_group, row_group_nans) in row_groups.iter().zip(nan_counts) {

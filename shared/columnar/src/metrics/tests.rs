@@ -22,7 +22,7 @@ fn metrics_of(arrays: Vec<ArrayRef>, mode: MetricsMode) -> FileMetrics {
     let schema = Arc::new(Schema::new(vec![field(1, "c", arrays[0].data_type().clone())]));
     let batches: Vec<_> =
         arrays.into_iter().map(|array| RecordBatch::try_new(Arc::clone(&schema), vec![array]).unwrap()).collect();
-    write(&batches, &WriterSettings { metrics: mode, ..WriterSettings::default() }).metrics
+    write(&batches, &WriterSettings { metrics: mode.into(), ..WriterSettings::default() }).metrics
 }
 
 fn bounds(metrics: &FileMetrics) -> (Option<&[u8]>, Option<&[u8]>) {

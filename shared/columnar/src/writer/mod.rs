@@ -25,7 +25,7 @@ use parquet::file::writer::SerializedFileWriter;
 
 use crate::ColumnarError;
 pub use crate::fast::write::Encodings;
-use crate::metrics::{FileMetrics, Leaf, MetricsMode, file_metrics, leaves};
+use crate::metrics::{FileMetrics, Leaf, MetricsModes, file_metrics, leaves};
 pub(crate) use bloom::BloomFilter;
 pub use bloom::{BloomFilters, FALSE_POSITIVES};
 pub use encoder::{ColumnEncoder, ColumnEncoders, EncodedColumn};
@@ -54,7 +54,7 @@ pub struct FileWriter<W: Write + Send> {
     nan_counts: Vec<Vec<u64>>,
     rows: u64,
     key_values: Vec<(String, String)>,
-    metrics: MetricsMode,
+    metrics: MetricsModes,
 }
 
 impl<W: Write + Send> FileWriter<W> {
@@ -77,7 +77,7 @@ impl<W: Write + Send> FileWriter<W> {
             nan_counts: Vec::new(),
             rows: 0,
             key_values: settings.key_values.clone(),
-            metrics: settings.metrics,
+            metrics: settings.metrics.clone(),
         })
     }
 
@@ -163,7 +163,7 @@ impl<W: Write + Send> FileWriter<W> {
     /// # Errors
     /// What the sink says.
     pub fn finish(mut self, key_values: &[(String, String)]) -> Result<(FinishedFile, W), ColumnarError> {
-        let metrics = file_metrics(&self.leaves, self.writer.flushed_row_groups(), &self.nan_counts, self.metrics);
+        let metrics = file_metrics(&self.leaves, self.writer.flushed_row_groups(), &self.nan_counts, &self.metrics);
         let row_groups = self.writer.flushed_row_groups().len();
         let kept = self.key_values.iter().filter(|(key, _)| key_values.iter().all(|(other, _)| other != key));
         for (key, value) in kept.chain(key_values) {

@@ -10,7 +10,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use crate::ColumnarError;
 use crate::fast::write::{ChunkSettings, Encodings};
-use crate::metrics::MetricsMode;
+use crate::metrics::{MetricsMode, MetricsModes};
 use crate::writer::bloom::BloomFilters;
 
 /// Values that are encoded between two looks at the size of a page.
@@ -95,7 +95,7 @@ pub struct WriterSettings {
     /// Key-value entries of every file. Entries given to [`finish`](super::FileWriter::finish) come on top and win.
     pub key_values: Vec<(String, String)>,
     /// Which metrics are computed for the table's metadata.
-    pub metrics: MetricsMode,
+    pub metrics: MetricsModes,
     /// Which encodings may be used.
     pub encodings: Encodings,
     /// Bloom filters that are asked for.
@@ -113,7 +113,7 @@ impl Default for WriterSettings {
             dictionary_bytes: 2 << 20,
             created_by: format!("firn version {} (build {DEFAULT_CREATED_BY})", env!("CARGO_PKG_VERSION")),
             key_values: Vec::new(),
-            metrics: MetricsMode::default(),
+            metrics: MetricsModes::default(),
             encodings: Encodings::default(),
             bloom_filters: BloomFilters::default(),
         }
@@ -124,11 +124,12 @@ impl WriterSettings {
     /// Bytes after which texts are cut in the statistics of chunks; None: never. Bounds cannot be longer than the statistics that they
     /// come from, and a character has up to 4 bytes.
     fn statistics_bytes(&self) -> Option<usize> {
-        match self.metrics {
+        // One length for all columns: the longest that one of them needs.
+        self.metrics.all().try_fold(STATISTICS_BYTES, |longest, mode| match mode {
             MetricsMode::Full => None,
-            MetricsMode::Truncate(length) => Some(STATISTICS_BYTES.max(length.saturating_mul(4))),
-            MetricsMode::None | MetricsMode::Counts => Some(STATISTICS_BYTES),
-        }
+            MetricsMode::Truncate(length) => Some(longest.max(length.saturating_mul(4))),
+            MetricsMode::None | MetricsMode::Counts => Some(longest),
+        })
     }
 
     /// How the fast path writes a column of this descriptor.
