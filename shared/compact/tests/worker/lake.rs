@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use firn_storage::BlobStore;
-use firn_table::{Catalog, LoadedTable, SqlCatalog, TableIdent, TableStore};
+use firn_table::{Catalog, LoadedTable, SqlCatalog, SwapError, TableIdent, TableStore};
 use iceberg::spec::*;
 use iceberg::{TableCreation, TableUpdate};
 use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
@@ -19,6 +20,12 @@ pub struct Lake {
     pub catalog: Arc<SqlCatalog>,
     pub ident: TableIdent,
     pub database: PathBuf,
+    next_id: AtomicI64,
+}
+
+/// Above the ids of a lake that was opened before, and below those that Firn draws.
+fn first_id() -> i64 {
+    chrono::Utc::now().timestamp_millis()
 }
 
 pub fn ident() -> TableIdent {
@@ -70,7 +77,7 @@ impl Lake {
     /// Opens the catalog that another process created.
     pub async fn open(database: &Path, store: TableStore) -> Lake {
         let catalog = Arc::new(SqlCatalog::open(database, "lake", store).await.unwrap());
-        Lake { catalog, ident: ident(), database: database.to_owned() }
+        Lake { catalog, ident: ident(), database: database.to_owned(), next_id: AtomicI64::new(first_id()) }
     }
 
     pub async fn load(&self) -> LoadedTable {
@@ -86,11 +93,24 @@ impl Lake {
         }
     }
 
+    /// Appends one file of `rows` rows as a writer beside others does: until its commit is taken.
+    pub async fn append_beside(&self, p: &str, rows: i64, first: i64) {
+        let ids: Vec<i64> = (first..first + rows).collect();
+        while let Err(error) = self.try_append(p, parquet(&ids, p), ids.len() as u64).await {
+            assert!(matches!(error, SwapError::Conflict { .. }), "{error}");
+        }
+    }
+
     /// Appends one file with these bytes.
     pub async fn append_file(&self, p: &str, bytes: Vec<u8>, rows: u64) {
+        self.try_append(p, bytes, rows).await.unwrap();
+    }
+
+    async fn try_append(&self, p: &str, bytes: Vec<u8>, rows: u64) -> Result<(), SwapError> {
         let table = self.load().await;
         let metadata = &table.metadata;
-        let id = metadata.snapshots().map(|snapshot| snapshot.snapshot_id()).max().unwrap_or(100) + 1;
+        // Below the ids that Firn draws, and another one for each try: its files are created, never replaced.
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let path = format!("{}/data/{id}.parquet", metadata.location());
         let size = bytes.len() as u64;
         table.io.new_output(&path).unwrap().write(bytes.into()).await.unwrap();
@@ -105,10 +125,10 @@ impl Lake {
             .file_size_in_bytes(size)
             .build()
             .unwrap();
-        self.commit(&table, id, file).await;
+        self.commit(&table, id, file).await
     }
 
-    async fn commit(&self, table: &LoadedTable, id: i64, file: DataFile) {
+    async fn commit(&self, table: &LoadedTable, id: i64, file: DataFile) -> Result<(), SwapError> {
         let metadata = &table.metadata;
         let parent = metadata.current_snapshot().cloned();
         let output = table.io.new_output(format!("{}/metadata/{id}-m0.avro", metadata.location())).unwrap();
@@ -143,7 +163,7 @@ impl Lake {
             TableUpdate::AddSnapshot { snapshot },
             TableUpdate::SetSnapshotRef { ref_name: "main".to_owned(), reference },
         ];
-        self.catalog.swap(table, updates, vec![]).await.unwrap();
+        self.catalog.swap(table, updates, vec![]).await.map(|_| ())
     }
 
     /// Live files and the ids in them, sorted.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_debug_implementations, unreachable_pub)]
 
 mod by_hand;
+mod contention;
 mod dying;
 mod faulty_catalog;
 mod kills;
