@@ -6,7 +6,7 @@
 //! - [`error`]: failures, by what the caller does next;
 //! - [`azure`]: a storage account; [`local`]: a folder of this machine; [`memory`]: a store of the process;
 //! - [`retry`]: time-outs and retries of everything that goes over a network;
-//! - [`routing`]: sends each blob to the store of its account;
+//! - [`routing`]: sends each blob to the store of its account; [`overlay`]: lays credentials for some blobs over a store;
 //! - [`crc`]: the CRC-64 that Azure Storage speaks; [`clock`]: the time of what is kept on this machine.
 //!
 //! Everything behind a port passes the same contract suite (`tests/it`). Nothing in here knows Iceberg or Parquet.
@@ -18,6 +18,7 @@ pub mod error;
 pub mod lease;
 pub mod local;
 pub mod memory;
+pub mod overlay;
 pub mod queue;
 pub mod retry;
 pub mod routing;
@@ -25,13 +26,14 @@ pub mod store;
 
 pub use azure::{
     AccountAddress, AzureAccount, AzureOptions, AzureQueue, AzureStore, ConnectionError, ConnectionString, Identity,
-    IdentityKind, TokenError, TokenSource,
+    IdentityKind, SasSource, TokenError, TokenSource,
 };
 pub use clock::Clock;
 pub use error::StorageError;
 pub use lease::{Lease, LeaseError, LeaseId, LeaseKeeper};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
+pub use overlay::{Layer, OverlayStore};
 pub use queue::{MemoryQueue, PeekedMessage, Queue, QueueError, QueueMessage, SendOptions};
 pub use retry::RetryPolicy;
 pub use routing::RoutingStore;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use azure_core::credentials::Secret;
 
 use super::connection::{ConnectionError, account_of, clean_endpoint};
@@ -22,6 +23,16 @@ pub(crate) enum Credential {
     Sas(Secret),
     /// A token of an identity. It is good for every account on which that identity has a role.
     Token(Arc<TokenSource>),
+    /// A shared access signature that somebody else hands out, again and again.
+    Vended(Arc<dyn SasSource>),
+}
+
+/// Gives the shared access signature that is good now: a query without its `?`. Who cannot renew one in time gives the last, and the
+/// service refuses it.
+#[async_trait]
+pub trait SasSource: Send + Sync + fmt::Debug {
+    /// The signature for the next request: a secret.
+    async fn sas(&self) -> String;
 }
 
 /// An account with its credential. Its `Debug` shows no secret.
@@ -41,6 +52,7 @@ impl fmt::Debug for AzureAccount {
             Credential::SharedKey(_) => "AccountKey=***",
             Credential::Sas(_) => "SharedAccessSignature=***",
             Credential::Token(source) => source.name(),
+            Credential::Vended(_) => "a vended signature",
         };
         write!(f, "{} at {}, {credential}", self.account, self.blob_endpoint)
     }
@@ -100,6 +112,25 @@ impl AzureAccount {
         Ok(AzureAccount { account, blob_endpoint, queue_endpoint, credential: Credential::Token(identity) })
     }
 
+    /// The blobs of an account, asked with signatures that are handed out for it. `blob_endpoint` is its blob service; None: that of
+    /// the public cloud.
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ConnectionError`]: an address that is none.
+    pub fn with_vended(
+        account: &str,
+        blob_endpoint: Option<&str>,
+        signatures: Arc<dyn SasSource>,
+    ) -> Result<AzureAccount, ConnectionError> {
+        let account = account.to_ascii_lowercase();
+        let blob_endpoint = match blob_endpoint {
+            Some(endpoint) => clean_endpoint("blobServiceUri", endpoint)?,
+            None => format!("https://{account}.blob.{PUBLIC_DOMAIN}"),
+        };
+        Ok(AzureAccount { account, blob_endpoint, queue_endpoint: None, credential: Credential::Vended(signatures) })
+    }
+
     /// Another account, asked with the same credential and in the same cloud; None: the credential is good for this account only.
     pub fn sibling(&self, account: &str) -> Option<AzureAccount> {
         let Credential::Token(identity) = &self.credential else { return None };
@@ -135,7 +166,7 @@ impl AzureAccount {
     pub fn identity(&self) -> Option<&Arc<TokenSource>> {
         match &self.credential {
             Credential::Token(identity) => Some(identity),
-            Credential::SharedKey(_) | Credential::Sas(_) => None,
+            Credential::SharedKey(_) | Credential::Sas(_) | Credential::Vended(_) => None,
         }
     }
 

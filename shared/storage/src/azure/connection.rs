@@ -172,7 +172,7 @@ mod tests {
         let credential = match &account.credential {
             Credential::SharedKey(key) => format!("key {}", key.secret()),
             Credential::Sas(sas) => format!("sas {}", sas.secret()),
-            Credential::Token(_) => String::new(),
+            Credential::Token(_) | Credential::Vended(_) => String::new(),
         };
         (account.account, account.blob_endpoint, credential)
     }

@@ -36,7 +36,7 @@ use crate::retry::{Failure, RetryPolicy};
 use crate::store::{BlobProperties, BlobStore, BlobUpload, DeleteCondition, Deleted, ListedBlob, PutCondition};
 use client::Clients;
 
-pub use account::{AccountAddress, AzureAccount};
+pub use account::{AccountAddress, AzureAccount, SasSource};
 pub use blocks::BlockPlan;
 pub use connection::{ConnectionError, ConnectionString};
 pub use identity::{Identity, IdentityKind, TokenError, TokenSource};

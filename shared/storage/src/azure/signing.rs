@@ -12,7 +12,7 @@ use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Body, Context, Method, Request};
 use azure_core::time::{OffsetDateTime, to_rfc7231};
 
-use super::account::{AzureAccount, Credential};
+use super::account::{AzureAccount, Credential, SasSource};
 use super::identity::TokenSource;
 use crate::crc;
 
@@ -34,6 +34,7 @@ fn proof(account: &AzureAccount) -> Arc<dyn Policy> {
         }
         Credential::Sas(query) => Arc::new(Sas(Secret::new(query.secret().to_owned()))),
         Credential::Token(source) => Arc::new(Bearer(source.clone())),
+        Credential::Vended(source) => Arc::new(VendedSas(source.clone())),
     }
 }
 
@@ -78,11 +79,28 @@ impl fmt::Debug for Sas {
 impl Policy for Sas {
     #[allow(elided_lifetimes_in_paths, reason = "the trait is declared so")]
     async fn send(&self, context: &Context, request: &mut Request, next: &[Arc<dyn Policy>]) -> PolicyResult {
-        let query = match request.url().query() {
-            Some(query) if !query.is_empty() => format!("{query}&{}", self.0.secret()),
-            _ => self.0.secret().to_owned(),
-        };
-        request.url_mut().set_query(Some(&query));
+        add_signature(request, &self.0);
+        next[0].send(context, request, &next[1..]).await
+    }
+}
+
+fn add_signature(request: &mut Request, signature: &Secret) {
+    let query = match request.url().query() {
+        Some(query) if !query.is_empty() => format!("{query}&{}", signature.secret()),
+        _ => signature.secret().to_owned(),
+    };
+    request.url_mut().set_query(Some(&query));
+}
+
+/// Adds the signature that is good now.
+#[derive(Debug)]
+struct VendedSas(Arc<dyn SasSource>);
+
+#[async_trait]
+impl Policy for VendedSas {
+    #[allow(elided_lifetimes_in_paths, reason = "the trait is declared so")]
+    async fn send(&self, context: &Context, request: &mut Request, next: &[Arc<dyn Policy>]) -> PolicyResult {
+        add_signature(request, &Secret::new(self.0.sas().await));
         next[0].send(context, request, &next[1..]).await
     }
 }

@@ -1,4 +1,4 @@
-//! The token of one identity and scope, shared by every client of the process.
+//! The token of one identity and scope, shared by every client of the process that talks to the same service.
 
 use std::error::Error as _;
 use std::fmt;
@@ -30,6 +30,7 @@ pub struct TokenSource {
     name: String,
     remedy: &'static str,
     credential: Arc<dyn TokenCredential>,
+    scope: String,
     held: RwLock<Option<AccessToken>>,
     asking: Mutex<Asking>,
 }
@@ -52,7 +53,17 @@ impl TokenSource {
     /// A source over a credential. `name` is for messages and shows how it is written in the configuration
     /// (`credential: managedIdentity`), `remedy` says what a person looks at when it is refused.
     pub fn new(name: String, remedy: &'static str, credential: Arc<dyn TokenCredential>) -> TokenSource {
-        TokenSource { name, remedy, credential, held: RwLock::default(), asking: Mutex::default() }
+        let scope = STORAGE_SCOPE.to_owned();
+        TokenSource { name, remedy, credential, scope, held: RwLock::default(), asking: Mutex::default() }
+    }
+
+    /// Tokens of the same identity for something else than storage, such as `https://ossrdbms-aad.database.windows.net/.default`.
+    #[must_use]
+    pub fn for_scope(&self, scope: &str) -> TokenSource {
+        TokenSource {
+            scope: scope.to_owned(),
+            ..TokenSource::new(self.name.clone(), self.remedy, Arc::clone(&self.credential))
+        }
     }
 
     /// The credential, as it is written in the configuration.
@@ -105,7 +116,7 @@ impl TokenSource {
         {
             return Err(error.clone().with_wait(*not_before - now));
         }
-        let answer = timeout(ANSWER_LIMIT, self.credential.get_token(&[STORAGE_SCOPE], None)).await;
+        let answer = timeout(ANSWER_LIMIT, self.credential.get_token(&[&self.scope], None)).await;
         let error = match answer {
             Ok(Ok(token)) => {
                 *asking = Asking::default();
@@ -251,6 +262,31 @@ mod tests {
             tokio::time::sleep(retry_after).await;
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+
+    #[derive(Debug)]
+    struct Scopes;
+
+    #[async_trait::async_trait]
+    impl TokenCredential for Scopes {
+        async fn get_token(
+            &self,
+            scopes: &[&str],
+            _: Option<azure_core::credentials::TokenRequestOptions<'_>>,
+        ) -> azure_core::Result<AccessToken> {
+            Ok(AccessToken::new(scopes.join(" "), OffsetDateTime::now_utc() + Duration::from_secs(3600)))
+        }
+    }
+
+    #[tokio::test]
+    async fn each_service_gets_tokens_of_its_own() {
+        let storage = TokenSource::new("credential: managedIdentity".into(), "", Arc::new(Scopes));
+        let database = storage.for_scope("https://database/.default");
+        assert_eq!(
+            (token(&storage).await.as_str(), token(&database).await.as_str()),
+            (STORAGE_SCOPE, "https://database/.default")
+        );
+        assert_eq!(database.name(), storage.name());
     }
 
     #[test]
