@@ -1,6 +1,6 @@
 """The catalog and the file system that every script opens in the same way.
 
-A lake is a SQL catalog in one SQLite file and a warehouse: a local folder (file:///…) or a container in Azurite
+A lake is a catalog (a SQLite file, PostgreSQL or a REST server) and a warehouse: a local folder (file:///…) or a container in Azurite
 (abfss://lake@devstoreaccount1.dfs.core.windows.net/…) reached by a connection string.
 """
 
@@ -8,13 +8,14 @@ import argparse
 import json
 import sys
 
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 
 def arguments(description):
     """A parser with the options that name a table."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--catalog", required=True, help="for example sqlite:////tmp/lake/catalog.db")
+    parser.add_argument("--catalog", required=True, help="for example sqlite:////tmp/lake/catalog.db, postgresql://… or http://…")
     parser.add_argument("--catalog-name", default="lake")
     parser.add_argument("--warehouse", required=True, help="file:///… or abfss://…")
     parser.add_argument("--connection-string", help="of Azurite, for an abfss:// warehouse")
@@ -29,7 +30,8 @@ def open_catalog(args):
         # The only file system of PyIceberg that takes the long abfss:// form together with Azurite.
         properties["py-io-impl"] = "pyiceberg.io.fsspec.FsspecFileIO"
         properties["adls.connection-string"] = args.connection_string
-    return SqlCatalog(args.catalog_name, **properties)
+    kind = RestCatalog if args.catalog.startswith("http") else SqlCatalog
+    return kind(args.catalog_name, **properties)
 
 
 def load_table(args):

@@ -1,17 +1,17 @@
 //! A lake for a test: a catalog, a warehouse, and other parties' clients that write and read its tables.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
 use crate::python::Python;
 
-/// A SQLite catalog in a folder and a warehouse, seen through PyIceberg and DuckDB.
+/// A catalog and a warehouse, seen through PyIceberg and DuckDB.
 #[derive(Debug, Clone)]
 pub struct Lake {
     python: Python,
-    folder: PathBuf,
+    catalog_uri: String,
     warehouse: String,
     connection_string: Option<String>,
 }
@@ -29,17 +29,24 @@ impl Lake {
     /// A lake in a local folder: `catalog.db` and `warehouse/` in it.
     pub fn local(folder: &Path) -> Lake {
         let warehouse = format!("file://{}", folder.join("warehouse").display());
-        Lake { python: Python::tools(), folder: folder.to_path_buf(), warehouse, connection_string: None }
+        Lake { python: Python::tools(), catalog_uri: sqlite_in(folder), warehouse, connection_string: None }
     }
 
     /// A lake in Azurite: the catalog in `folder`, the warehouse at `abfss://…` reached by `connection_string`.
     pub fn azurite(folder: &Path, warehouse: &str, connection_string: &str) -> Lake {
         Lake {
             python: Python::tools(),
-            folder: folder.to_path_buf(),
+            catalog_uri: sqlite_in(folder),
             warehouse: warehouse.to_owned(),
             connection_string: Some(connection_string.to_owned()),
         }
+    }
+
+    /// The same lake with another catalog: `postgresql://…` with the tables of that database, `http://…` of a REST catalog.
+    #[must_use]
+    pub fn with_catalog(mut self, uri: &str) -> Lake {
+        self.catalog_uri = uri.to_owned();
+        self
     }
 
     /// The name under which the catalog's rows are stored (`catalog.name` in a configuration).
@@ -49,7 +56,7 @@ impl Lake {
 
     /// The catalog's address, as `catalog.uri` in a configuration takes it.
     pub fn catalog_uri(&self) -> String {
-        format!("sqlite:///{}", self.folder.join("catalog.db").display())
+        self.catalog_uri.clone()
     }
 
     /// The warehouse's address, as `catalog.warehouse` in a configuration takes it.
@@ -147,6 +154,10 @@ impl Lake {
         }
         args
     }
+}
+
+fn sqlite_in(folder: &Path) -> String {
+    format!("sqlite:///{}", folder.join("catalog.db").display())
 }
 
 #[allow(clippy::expect_used, reason = "both scripts print exactly these fields")]
