@@ -1,6 +1,6 @@
 //! `firn doctor`: what stands in the way, before anything runs, and what to do about it.
 
-use firn_config::{Config, ConfigError, ConfigErrors};
+use firn_config::Config;
 use firn_pass::VerifyCheck;
 
 use crate::args::WithConfig;
@@ -25,9 +25,9 @@ pub(crate) async fn run(args: WithConfig, context: &Context) -> Exit {
         failed += u64::from(!check.ok);
         answer.checked(check);
     };
-    let exit = match sound(Config::from_file(&path)) {
+    let exit = match Config::from_file(&path) {
         Err(problems) => {
-            problems.iter().for_each(|problem| say(&configuration(false, problem.to_string())));
+            problems.0.iter().for_each(|problem| say(&configuration(false, problem.to_string())));
             Some(Exit::Usage)
         }
         Ok(config) => {
@@ -44,13 +44,6 @@ pub(crate) async fn run(args: WithConfig, context: &Context) -> Exit {
     };
     answer.checks_ended(checks, failed, None);
     exit.unwrap_or(if failed > 0 { Exit::Failed } else { Exit::Done })
-}
-
-/// The configuration, or everything that is wrong with it or not there yet.
-fn sound(read: Result<Config, ConfigErrors>) -> Result<Config, Vec<ConfigError>> {
-    let config = read.map_err(|errors| errors.0)?;
-    let not_yet = config.not_yet();
-    if not_yet.is_empty() { Ok(config) } else { Err(not_yet) }
 }
 
 fn configuration(ok: bool, message: String) -> VerifyCheck {

@@ -53,17 +53,12 @@ pub(crate) fn complain(message: impl std::fmt::Display) {
     }
 }
 
-/// Reads the configuration and refuses what this version does not do and a dataset that is not there.
+/// Reads the configuration and refuses a dataset that is not there.
 pub(crate) fn load_config(args: &WithConfig, dataset: Option<&str>) -> Result<Config, Exit> {
     let path = config_path(args, std::env::var(CONFIG_VARIABLE).ok()).map_err(refuse)?;
     let config = Config::from_file(&path).map_err(refuse)?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
-    }
-    let not_yet = config.not_yet();
-    if !not_yet.is_empty() {
-        not_yet.iter().for_each(complain);
-        return Err(Exit::Usage);
     }
     match dataset {
         Some(name) if config.dataset(name).is_none() => Err(refuse(unknown_dataset(&config, name))),

@@ -58,7 +58,8 @@ impl<'a> Doctor<'a> {
             return;
         };
         let table_store = table_store(account.as_ref());
-        let catalog = match catalog::look(config, table_store.clone()).await {
+        let access = account.as_ref().map(|opened| &opened.access);
+        let catalog = match catalog::look(config, table_store.clone(), access).await {
             Ok((finding, catalog)) => {
                 self.found("catalog", &finding);
                 catalog

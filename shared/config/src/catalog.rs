@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::postgres::{self, Postgres};
 use crate::secret::Secret;
 use crate::section::{Section, Unknown};
+use crate::storage::{Credential, Storage, is_loopback};
 
 /// The catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +32,8 @@ pub struct SqlCatalog {
 pub enum Database {
     /// A file. Relative paths start at the working directory.
     Sqlite(PathBuf),
-    /// The URL may hold a password.
-    Postgres(Secret),
+    /// A server, which many share.
+    Postgres(Postgres),
 }
 
 /// A catalog behind Iceberg's REST interface.
@@ -68,9 +70,15 @@ pub enum RestAuth {
     Bearer,
     /// `oauth2`
     Oauth2,
-    /// `entra`
+    /// `entra`: a token of the identity of the `storage` section.
     Entra,
 }
+
+const AUTH: [(&str, RestAuth); 4] =
+    [("none", RestAuth::None), ("bearer", RestAuth::Bearer), ("oauth2", RestAuth::Oauth2), ("entra", RestAuth::Entra)];
+
+/// What a token for Azure Database for PostgreSQL is asked for, in the public cloud.
+const POSTGRES_SCOPE: &str = "https://ossrdbms-aad.database.windows.net/.default";
 
 impl Catalog {
     /// The warehouse as it was written.
@@ -113,56 +121,100 @@ enum Kind {
 }
 
 /// Reads the section; None after a problem that leaves nothing to work with.
-pub(crate) fn read(section: &Section<'_>, has_storage: bool) -> Option<Catalog> {
+pub(crate) fn read(section: &Section<'_>, storage: Option<&Storage>) -> Option<Catalog> {
     section.require("type", "write sql or rest");
     let kind = section.word("type", &[("sql", Kind::Sql), ("rest", Kind::Rest)]);
     let catalog = match kind {
-        Some(Kind::Sql) => read_sql(section, has_storage).map(Catalog::Sql),
-        Some(Kind::Rest) => read_rest(section).map(Catalog::Rest),
+        Some(Kind::Sql) => read_sql(section, storage).map(Catalog::Sql),
+        Some(Kind::Rest) => read_rest(section, storage).map(Catalog::Rest),
         None => None,
     };
     section.finish(&KEYS, Unknown::Refuse);
     catalog
 }
 
-fn read_sql(section: &Section<'_>, has_storage: bool) -> Option<SqlCatalog> {
+fn read_sql(section: &Section<'_>, storage: Option<&Storage>) -> Option<SqlCatalog> {
     section.require("uri", "write for example sqlite:////data/catalog.db");
     section.require("name", "write the catalog's name as the writers of the tables use it");
     let database = section
         .secret("uri")
-        .and_then(|uri| database(uri.expose()).map_err(|problem| section.fault("uri", problem)).ok());
+        .and_then(|uri| database(uri.expose()).map_err(|problem| section.fault("uri", problem)).ok())
+        .map(|database| log_in(section, storage, database));
     let name = section.text("name");
-    let warehouse = section.parsed("warehouse", |text| warehouse(text, has_storage));
-    if !has_storage {
+    let warehouse = section.parsed("warehouse", |text| warehouse(text, storage.is_some()));
+    if storage.is_none() {
         let remedy = "without a storage section it says where Firn keeps its state, for example file:///data/warehouse";
         section.require("warehouse", remedy);
     }
     Some(SqlCatalog { name: name?, database: database?, warehouse })
 }
 
-fn read_rest(section: &Section<'_>) -> Option<RestCatalog> {
+/// How one logs in to a database: with what its URL has, or with tokens of the identity.
+fn log_in(section: &Section<'_>, storage: Option<&Storage>, database: Database) -> Database {
+    let auth = section.word("auth", &AUTH).unwrap_or(RestAuth::None);
+    match (database, auth) {
+        (database, RestAuth::None) => database,
+        (Database::Postgres(mut postgres), RestAuth::Entra) => {
+            if postgres.password.is_some() {
+                section.fault(
+                    "uri",
+                    "has a password, and with auth: entra the password is a token; remove one of the two",
+                );
+            }
+            if postgres.ssl_mode < postgres::SslMode::VerifyCa {
+                let message =
+                    "has an sslmode that lets anybody answer, and the password is a token; write sslmode=verify-full";
+                section.fault("uri", message);
+            }
+            require_identity(section, storage);
+            postgres.token_scope = Some(section.text("scope").unwrap_or_else(|| POSTGRES_SCOPE.to_owned()));
+            Database::Postgres(postgres)
+        }
+        (Database::Sqlite(path), RestAuth::Entra) => {
+            section.fault("auth", "is for a server, and a SQLite file has none; remove it");
+            Database::Sqlite(path)
+        }
+        (database, RestAuth::Bearer | RestAuth::Oauth2) => {
+            section.fault("auth", "is for REST catalogs; a database takes a password in uri, or auth: entra");
+            database
+        }
+    }
+}
+
+/// Tokens are asked for with the identity of the `storage` section.
+fn require_identity(section: &Section<'_>, storage: Option<&Storage>) {
+    if storage.is_none_or(|storage| storage.credential == Credential::ConnectionString) {
+        let message = "entra asks for tokens with the identity of the storage section, which has none; write storage.credential: \
+                       managedIdentity, workloadIdentity, clientSecret or developerTools";
+        section.fault("auth", message);
+    }
+}
+
+fn read_rest(section: &Section<'_>, storage: Option<&Storage>) -> Option<RestCatalog> {
     section.require("uri", "write the address of the REST catalog");
-    let auth = section
-        .word(
-            "auth",
-            &[
-                ("none", RestAuth::None),
-                ("bearer", RestAuth::Bearer),
-                ("oauth2", RestAuth::Oauth2),
-                ("entra", RestAuth::Entra),
-            ],
-        )
-        .unwrap_or(RestAuth::None);
+    let auth = section.word("auth", &AUTH).unwrap_or(RestAuth::None);
     match auth {
         RestAuth::Bearer => section.require("token", "auth: bearer needs it"),
         RestAuth::Oauth2 => section.require("credential", "auth: oauth2 needs it"),
-        RestAuth::None | RestAuth::Entra => {}
+        RestAuth::Entra => {
+            // A token for storage in the hands of any server would be a key to the data: nobody gets one by default.
+            section.require(
+                "scope",
+                "auth: entra needs it: the application that the catalog checks tokens for, as api://…/.default",
+            );
+            require_identity(section, storage);
+        }
+        RestAuth::None => {}
     }
     let http = |text: &str| match text.starts_with("https://") || text.starts_with("http://") {
         true => Ok(text.trim_end_matches('/').to_owned()),
         false => Err("is not an address; write for example https://catalog.example.com".to_owned()),
     };
-    let uri = section.parsed("uri", http);
+    let tls = |text: &str| match auth != RestAuth::None && text.starts_with("http://") && !is_loopback(text) {
+        true => Err("has no TLS, and a token is only sent over TLS; write https://".to_owned()),
+        false => http(text),
+    };
+    let uri = section.parsed("uri", tls);
     let rest = RestCatalog {
         uri: uri.clone().unwrap_or_default(),
         name: section.text("name"),
@@ -170,7 +222,7 @@ fn read_rest(section: &Section<'_>) -> Option<RestCatalog> {
         auth,
         token: section.secret("token"),
         credential: section.secret("credential"),
-        oauth2_server_uri: section.parsed("oauth2ServerUri", http),
+        oauth2_server_uri: section.parsed("oauth2ServerUri", tls),
         scope: section.text("scope"),
         headers: section.secrets("headers"),
         vended_credentials: section.flag("vendedCredentials", true),
@@ -198,7 +250,7 @@ fn database(uri: &str) -> Result<Database, String> {
                 Some(path) => Ok(Database::Sqlite(PathBuf::from(path))),
             }
         }
-        Some("postgresql" | "postgres") if !rest.is_empty() => Ok(Database::Postgres(Secret::new(uri))),
+        Some("postgresql" | "postgres") => postgres::parse(rest).map(Database::Postgres),
         _ => Err(format!("has the scheme {scheme}, which is not known; {examples}")),
     }
 }
@@ -244,8 +296,8 @@ mod tests {
         assert_eq!(database("sqlite:///../a b%20c.db"), sqlite("../a b%20c.db"));
         assert_eq!(database("sqlite:////data/catalog.db"), sqlite("/data/catalog.db"));
         assert_eq!(database("sqlite+pysqlite:////data/catalog.db"), sqlite("/data/catalog.db"));
-        let postgres = "postgresql+psycopg2://user:hunter2@host/db";
-        assert_eq!(database(postgres), Ok(Database::Postgres(Secret::new(postgres))));
+        let Ok(Database::Postgres(postgres)) = database("postgresql+psycopg2://user:hunter2@host/db") else { panic!() };
+        assert_eq!((postgres.user.as_str(), postgres.shown()), ("user", "host:5432/db".into()));
         for wrong in [
             "sqlite://",
             "sqlite:///",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::catalog::{self, Catalog, Database, SqlCatalog};
+use crate::catalog::{self, Catalog};
 use crate::compaction::{self, Compaction};
 use crate::dataset::{self, Dataset};
 use crate::environment::{Environment, ProcessEnvironment};
@@ -106,22 +106,6 @@ impl Config {
     pub fn problem(&self, key: &str, message: impl Into<String>) -> ConfigError {
         ConfigError { file: self.file.clone(), line: self.lines.of(key), key: key.to_owned(), message: message.into() }
     }
-
-    /// What the file asks for and this version of Firn does not do yet.
-    pub fn not_yet(&self) -> Vec<ConfigError> {
-        let mut problems = Vec::new();
-        match &self.catalog {
-            Catalog::Rest(_) => {
-                problems.push(self.problem("catalog.type", "\"rest\" comes with a later version; write sql"));
-            }
-            Catalog::Sql(SqlCatalog { database: Database::Postgres(_), .. }) => {
-                let message = "a PostgreSQL catalog comes with a later version; write sqlite:////path/of/catalog.db";
-                problems.push(self.problem("catalog.uri", message));
-            }
-            Catalog::Sql(_) => {}
-        }
-        problems
-    }
 }
 
 struct Parts {
@@ -142,7 +126,7 @@ impl Parts {
             top.require(key, remedy);
         }
         let catalog = match top.has("catalog") {
-            true => catalog::read(&top.section("catalog"), storage.is_some()),
+            true => catalog::read(&top.section("catalog"), storage.as_ref()),
             false => None,
         };
         let compaction = compaction::read(&top.section("compaction"));

@@ -156,7 +156,7 @@ fn service_uri(uri: &str) -> Result<String, String> {
     }
 }
 
-fn is_loopback(uri: &str) -> bool {
+pub(crate) fn is_loopback(uri: &str) -> bool {
     let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or("");
     let name = if host.starts_with('[') { host.split(']').next() } else { host.split(':').next() };

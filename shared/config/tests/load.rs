@@ -111,7 +111,6 @@ fn the_local_folder_example_loads_with_every_default() {
     assert!(dataset.bloom_filter_columns.is_empty() && dataset.ndv_columns.is_empty());
     assert!(dataset.backfill_writers.is_empty());
     assert_eq!(dataset.compaction, settings);
-    assert_eq!(config.not_yet(), []);
     assert_eq!(config.warnings, []);
     assert_eq!(config.dataset("readings"), Some(dataset));
     assert_eq!(config.dataset("Readings"), None);
@@ -138,7 +137,6 @@ ingestion:
     assert_eq!((storage.state_container.as_str(), storage.queue.as_str()), ("firn-state", "firn-compact"));
     assert!(storage.is_emulator());
     assert_eq!(config.catalog.warehouse_folder(), None);
-    assert_eq!(config.not_yet(), []);
     // A Functions host on a developer's machine may use the emulator and SQLite, Azure itself may not.
     assert!(Config::load(text, &environment(&[("FUNCTIONS_WORKER_RUNTIME", "custom")])).is_ok());
     assert_eq!(problems_with(text, &[("WEBSITE_INSTANCE_ID", "x")]).len(), 1);
@@ -223,12 +221,6 @@ ingestion:
         ..settings
     };
     assert_eq!(dataset.compaction, own);
-    let not_yet: Vec<String> = config.not_yet().iter().map(ToString::to_string).collect();
-    assert_eq!(
-        not_yet,
-        ["firn.yaml:2: catalog.type: \"rest\" comes with a later version; write sql"],
-        "identities are there"
-    );
 }
 
 #[test]
@@ -576,7 +568,6 @@ fn no_secret_is_ever_printed() {
     );
     let config = Config::load(&good, &environment(&pairs)).unwrap();
     assert!(!format!("{config:?}").contains(secret));
-    assert!(!config.not_yet().iter().any(|problem| problem.to_string().contains(secret)));
     let rest = format!(
         "catalog: {{type: rest, uri: 'https://c', token: hunter2, credential: 'id:hunter2', headers: {{A: hunter2}}}}\n{INGESTION}"
     );
@@ -593,6 +584,65 @@ ingestion: {datasets: [{name: '${SECRET}/', table: '${SECRET}', dedup: '${SECRET
     assert!(found.len() >= 12, "{found:#?}");
     for problem in found {
         assert!(!problem.contains(secret), "{problem}");
+    }
+}
+
+#[test]
+fn a_database_of_others_is_read_from_its_url() {
+    let text = format!(
+        "storage: {{account: lake01}}\ncatalog: {{type: sql, uri: 'postgresql+psycopg2://firn:${{PASSWORD}}@pg.example.com:6432/lake?sslmode=verify-ca', name: lake}}\n{INGESTION}"
+    );
+    let config = Config::load(&text, &environment(&[("PASSWORD", "hunter2@/?")])).unwrap();
+    let Catalog::Sql(SqlCatalog { database: Database::Postgres(server), .. }) = &config.catalog else { panic!() };
+    assert_eq!((server.shown().as_str(), server.user.as_str()), ("pg.example.com:6432/lake", "firn"));
+    assert_eq!(server.password, Some(Secret::new("hunter2@/?")));
+    assert_eq!((server.ssl_mode, server.token_scope.as_deref()), (SslMode::VerifyCa, None));
+    assert!(!config.catalog.is_sqlite());
+
+    let entra = "storage: {account: lake01}\ncatalog: {type: sql, auth: entra, uri: 'postgresql://id-firn@pg.example.com/lake', name: lake}\n";
+    let config = load(&format!("{entra}{INGESTION}"));
+    let Catalog::Sql(SqlCatalog { database: Database::Postgres(server), .. }) = &config.catalog else { panic!() };
+    assert_eq!(server.token_scope.as_deref(), Some("https://ossrdbms-aad.database.windows.net/.default"));
+    assert_eq!(server.ssl_mode, SslMode::VerifyFull);
+}
+
+#[test]
+fn sign_in_that_cannot_be_is_an_error() {
+    let identity = "storage: {account: lake01}\n";
+    let key = "storage: {connectionString: UseDevelopmentStorage=true}\n";
+    let sql = |more: &str| format!("catalog: {{type: sql, name: n, {more}}}\n{INGESTION}");
+    let rest = |more: &str| format!("catalog: {{type: rest, {more}}}\n{INGESTION}");
+    for (storage, catalog, expected) in [
+        (
+            key,
+            sql("uri: 'postgresql://u@h/d', auth: entra"),
+            vec!["catalog.auth: entra asks for tokens with the identity"],
+        ),
+        (identity, sql("uri: 'postgresql://u:hunter2@h/d', auth: entra"), vec!["catalog.uri: has a password"]),
+        (identity, sql("uri: 'postgresql://u@h/d?sslmode=require', auth: entra"), vec!["catalog.uri: has an sslmode"]),
+        (identity, sql("uri: 'postgresql://u@localhost/d', auth: entra"), vec!["catalog.uri: has an sslmode"]),
+        (identity, sql("uri: 'sqlite:////c.db', auth: entra"), vec!["catalog.auth: is for a server"]),
+        (identity, sql("uri: 'postgresql://u@h/d', auth: bearer"), vec!["catalog.auth: is for REST catalogs"]),
+        (identity, rest("uri: 'https://c', auth: entra"), vec!["catalog.scope: is missing"]),
+        (key, rest("uri: 'https://c', auth: entra, scope: s"), vec!["catalog.auth: entra asks for tokens"]),
+        (key, rest("uri: 'https://c', auth: bearer"), vec!["catalog.token: is missing"]),
+        (key, rest("uri: 'https://c', auth: oauth2"), vec!["catalog.credential: is missing"]),
+        (key, rest("uri: 'http://c', auth: bearer, token: hunter2"), vec!["catalog.uri: \"http://c\" has no TLS"]),
+        (
+            key,
+            rest("uri: 'https://c', auth: oauth2, credential: 'a:hunter2', oauth2ServerUri: 'http://login'"),
+            vec!["catalog.oauth2ServerUri: \"http://login\" has no TLS"],
+        ),
+        (key, rest("uri: 'http://localhost:8181', auth: bearer, token: t"), vec![]),
+        (key, rest("uri: 'http://c'"), vec![]),
+    ] {
+        let text = format!("{storage}{catalog}");
+        let found = Config::load(&text, &environment(&[])).err().map(|errors| errors.0).unwrap_or_default();
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), expected.len(), "{catalog}: {found:#?}");
+        for (problem, part) in found.iter().zip(expected) {
+            assert!(problem.contains(part) && !problem.contains("hunter2"), "{catalog}: {problem}");
+        }
     }
 }
 

@@ -137,6 +137,11 @@ pub enum LeftReason {
     },
     /// Table property `firn.enabled=false`.
     Disabled,
+    /// The catalog takes no commits.
+    ReadOnlyCatalog {
+        /// How that is known.
+        detail: String,
+    },
 }
 
 impl fmt::Display for LeftReason {
@@ -184,6 +189,7 @@ impl fmt::Display for LeftReason {
                 write!(f, "no field ids in {path} and no schema.name-mapping.default on the table")
             }
             LeftReason::Disabled => f.write_str("table property firn.enabled=false"),
+            LeftReason::ReadOnlyCatalog { detail } => write!(f, "{detail}: nothing can be committed"),
         }
     }
 }

@@ -49,6 +49,9 @@ impl<'a> LoadedDataset<'a> {
 
     /// Why nothing of this table is planned.
     pub(crate) fn stopped(&self) -> Option<LeftReason> {
+        if let Some(reason) = &self.table.read_only {
+            return Some(LeftReason::ReadOnlyCatalog { detail: reason.to_string() });
+        }
         (!self.table.is_enabled()).then_some(LeftReason::Disabled)
     }
 

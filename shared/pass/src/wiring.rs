@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use firn_columnar::{StopFlag, sweep_stale};
 use firn_compact::{HostServices, LeaseTurns, MemoryBudget, Services};
-use firn_config::{Catalog, Config, Database};
+use firn_config::Config;
 use firn_state::{StateStore, account_of};
 use firn_storage::azure::{AzureAccount, AzureOptions, AzureQueue, AzureStore};
 use firn_storage::{BlobStore, Clock, Queue, RoutingStore};
-use firn_table::{SqlCatalog, TableStore};
+use firn_table::TableStore;
 use firn_telemetry::Emitter;
 
 use crate::load::pass_error;
@@ -85,19 +85,14 @@ pub(crate) async fn open_queue(config: &Config) -> Result<Queued, PassError> {
 
 async fn open_with(config: &Config, account: Option<&Account>) -> Result<Services, PassError> {
     let store = table_store(account);
-    let catalog = match &config.catalog {
-        Catalog::Sql(sql) => match &sql.database {
-            Database::Sqlite(path) => SqlCatalog::open(path, &sql.name, store).await.map_err(pass_error)?,
-            Database::Postgres(_) => return Err(not_yet("a PostgreSQL catalog")),
-        },
-        Catalog::Rest(_) => return Err(not_yet("a REST catalog")),
-    };
+    let access = account.map(|account| &account.access);
+    let catalog = firn_table::catalog::open(&config.catalog, store, access).await.map_err(pass_error)?;
     let temp_root = std::env::temp_dir();
     if let Err(error) = sweep_stale(&temp_root) {
         tracing::warn!(%error, "temporary files of earlier runs could not be removed");
     }
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Ok(Services { catalog: Arc::new(catalog), temp_root, threads, stop: StopFlag::default() })
+    Ok(Services { catalog, temp_root, threads, stop: StopFlag::default() })
 }
 
 /// The storage account of the configuration.
@@ -126,10 +121,4 @@ fn table_store(account: Option<&Account>) -> TableStore {
     }
     let stores: Arc<dyn BlobStore> = Arc::new(stores);
     TableStore::new(stores).with_default_account(account.map(|account| account.store.account()))
-}
-
-fn not_yet(what: &str) -> PassError {
-    PassError::Usage(format!(
-        "{what} comes with a later version; today the catalog is SQLite: uri sqlite:////path/catalog.db"
-    ))
 }

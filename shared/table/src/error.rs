@@ -24,15 +24,7 @@ pub enum NextStep {
 /// Why a catalog or table could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// A kind of catalog that this version cannot open.
-    #[error(
-        "this version cannot open {kind} catalogs yet: use a SQLite catalog (type: sql, uri: sqlite:////path/catalog.db)"
-    )]
-    CatalogKind {
-        /// The kind.
-        kind: &'static str,
-    },
-    /// The catalog's database is not there, or is no catalog.
+    /// There is no such catalog, or it does not let Firn in.
     #[error("catalog `{catalog}`: {detail}")]
     CatalogAbsent {
         /// The catalog's name or file.
@@ -108,7 +100,6 @@ impl TableError {
     /// What the caller does next.
     pub fn next_step(&self) -> NextStep {
         match self {
-            TableError::CatalogKind { .. } => NextStep::Usage,
             TableError::CatalogAbsent { .. } | TableError::TableAbsent { .. } | TableError::BranchAbsent { .. } => {
                 NextStep::Absent
             }

@@ -39,6 +39,13 @@ impl TableStore {
         self
     }
 
+    /// The same account for short URLs, with another way to the blobs.
+    #[must_use]
+    pub(crate) fn with_blobs(mut self, store: Arc<dyn BlobStore>) -> Self {
+        self.store = store;
+        self
+    }
+
     /// The store itself.
     pub fn blobs(&self) -> &Arc<dyn BlobStore> {
         &self.store

@@ -37,7 +37,7 @@ pub mod scan;
 #[cfg(test)]
 mod testing;
 
-pub use catalog::{Catalog, sql::SqlCatalog};
+pub use catalog::{Catalog, rest::RestCatalog, sql::SqlCatalog};
 pub use commit::{
     CommitError, CommitPolicy, Committed, ReplaceOperation, ReplaceRequest, already_done, check_writable, replace,
 };

@@ -28,6 +28,8 @@ pub struct LoadedTable {
     pub io: FileIO,
     /// Where the table's files are.
     pub store: TableStore,
+    /// Why its catalog takes no commits; None: it does.
+    pub read_only: Option<Arc<str>>,
 }
 
 impl LoadedTable {

@@ -1,20 +1,22 @@
 //! Where the current metadata of a table is found and swapped.
 
 pub(crate) mod metadata_file;
+pub mod rest;
 pub mod sql;
-mod sql_error;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use firn_config::Database;
+use firn_storage::AzureAccount;
 use iceberg::{TableRequirement, TableUpdate};
 
 use crate::error::{SwapError, TableError};
 use crate::ident::TableIdent;
 use crate::io::TableStore;
 use crate::loaded::LoadedTable;
+use rest::RestCatalog;
 use sql::SqlCatalog;
 
 /// An Iceberg catalog: the place that says which metadata file of a table is current.
@@ -22,6 +24,11 @@ use sql::SqlCatalog;
 pub trait Catalog: Send + Sync + Debug {
     /// The name of the catalog, for messages.
     fn name(&self) -> &str;
+
+    /// Why nothing can be committed to any of its tables; None: commits are taken.
+    fn read_only(&self) -> Option<&str> {
+        None
+    }
 
     /// Loads the table as it is now. Nothing is cached between calls: a pass over a remembered version would plan on files
     /// that are gone.
@@ -49,17 +56,24 @@ pub trait Catalog: Send + Sync + Debug {
     ) -> Result<LoadedTable, SwapError>;
 }
 
-/// Opens the catalog of a configuration; the tables' files are in `store`.
+/// Opens the catalog of a configuration; the tables' files are in `store`. `account` is that of the storage section: some catalogs take
+/// tokens of its identity, others hand out credentials for accounts whose address it knows.
 ///
 /// # Errors
-/// [`TableError::CatalogKind`] for a kind that this version cannot open, else as the catalog's own `open`.
-pub async fn open(catalog: &firn_config::Catalog, store: TableStore) -> Result<Arc<dyn Catalog>, TableError> {
-    let kind = match catalog {
+/// As the catalog's own `open`.
+pub async fn open(
+    catalog: &firn_config::Catalog,
+    store: TableStore,
+    account: Option<&AzureAccount>,
+) -> Result<Arc<dyn Catalog>, TableError> {
+    Ok(match catalog {
         firn_config::Catalog::Sql(sql) => match &sql.database {
-            Database::Sqlite(path) => return Ok(Arc::new(SqlCatalog::open(path, &sql.name, store).await?)),
-            Database::Postgres(_) => "PostgreSQL",
+            Database::Sqlite(path) => Arc::new(SqlCatalog::open(path, &sql.name, store).await?),
+            Database::Postgres(server) => {
+                let identity = account.and_then(AzureAccount::identity);
+                Arc::new(SqlCatalog::open_postgres(server, &sql.name, store, identity).await?)
+            }
         },
-        firn_config::Catalog::Rest(_) => "REST",
-    };
-    Err(TableError::CatalogKind { kind })
+        firn_config::Catalog::Rest(rest) => Arc::new(RestCatalog::open(rest, store, account).await?),
+    })
 }

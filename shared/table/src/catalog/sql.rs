@@ -1,5 +1,13 @@
 //! The SQL catalog that PyIceberg and Iceberg's JDBC catalog share: one table `iceberg_tables` whose row points to the
-//! current metadata file. Queries use numbered parameters and standard SQL only, so that PostgreSQL takes them as well.
+//! current metadata file, in SQLite or PostgreSQL.
+//!
+//! - [`database`]: what is asked of either; [`sqlite`], [`postgres`]: how each is opened and asked;
+//! - [`said`]: what an error says about whether a swap was applied.
+
+mod database;
+mod postgres;
+mod said;
+mod sqlite;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,27 +16,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use firn_model::BlobId;
-use firn_storage::{PutCondition, StorageError};
+use firn_storage::{PutCondition, StorageError, TokenSource};
 use iceberg::spec::{FormatVersion, TableMetadata};
 use iceberg::{TableRequirement, TableUpdate};
 use rand::Rng;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
-use sqlx::{ColumnIndex, Row};
 
+use self::database::{Database, Swap, SwapFailure};
+use self::postgres::PostgresServer;
+use self::said::Said;
+use self::sqlite::SqliteFile;
+use super::Catalog;
 use super::metadata_file;
-use super::{Catalog, sql_error};
 use crate::error::{SwapError, TableError};
 use crate::ident::TableIdent;
 use crate::io::TableStore;
 use crate::loaded::LoadedTable;
-
-const SELECT_ROW: &str =
-    "SELECT * FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $2 AND table_name = $3";
-const SELECT_CATALOGS: &str = "SELECT DISTINCT catalog_name FROM iceberg_tables ORDER BY catalog_name";
-const SELECT_NAMES: &str =
-    "SELECT * FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $2 ORDER BY table_name";
-const SWAP: &str = "UPDATE iceberg_tables SET metadata_location = $1, previous_metadata_location = $2 \
-     WHERE catalog_name = $3 AND table_namespace = $4 AND table_name = $5 AND metadata_location = $2";
 
 /// How long a lock of another writer is waited for.
 #[derive(Debug, Clone, Copy)]
@@ -41,17 +43,17 @@ struct Patience {
 
 const PATIENCE: Patience = Patience { busy_timeout: Duration::from_secs(2), swap_tries: 5 };
 
-/// A catalog in a SQLite file.
+/// A catalog in a database.
 #[derive(Debug, Clone)]
 pub struct SqlCatalog {
     name: String,
-    pool: SqlitePool,
+    database: Arc<dyn Database>,
     store: TableStore,
     swap_tries: u32,
 }
 
 impl SqlCatalog {
-    /// Opens the catalog `name` in a database file; a relative path starts at the working directory.
+    /// Opens the catalog `name` in a SQLite file; a relative path starts at the working directory.
     ///
     /// # Errors
     /// [`TableError::CatalogAbsent`] when there is no such file (it is never created: an empty catalog would look like
@@ -61,65 +63,29 @@ impl SqlCatalog {
     }
 
     async fn open_with(database: &Path, name: &str, store: TableStore, patience: Patience) -> Result<Self, TableError> {
-        if !database.is_file() {
-            return Err(TableError::CatalogAbsent {
-                catalog: name.to_owned(),
-                detail: format!(
-                    "there is no database file `{}`; sqlite:///x is relative to the working directory, sqlite:////x is \
-                     absolute",
-                    absolute(database)
-                ),
-            });
-        }
-        let options =
-            SqliteConnectOptions::new().filename(database).create_if_missing(false).busy_timeout(patience.busy_timeout);
-        let pool = SqlitePoolOptions::new()
-            .max_connections(4)
-            .acquire_timeout(Duration::from_secs(20))
-            .connect_with(options)
-            .await
-            .map_err(|error| match error {
-                error if sql_error::is_refused(&error) => TableError::CatalogAbsent {
-                    catalog: name.to_owned(),
-                    detail: format!("`{}` cannot be opened: {error}", absolute(database)),
-                },
-                error => unavailable(name, error),
-            })?;
-        let catalog = Self { name: name.to_owned(), pool, store, swap_tries: patience.swap_tries };
-        catalog.check_schema(database).await?;
-        Ok(catalog)
+        let file = SqliteFile::open(database, name, patience.busy_timeout).await?;
+        Ok(Self { name: name.to_owned(), database: Arc::new(file), store, swap_tries: patience.swap_tries })
     }
 
-    /// A file that is no database, or holds none of the catalog's tables, is named at once; so is a name that no row has while
-    /// others do: it would look like a catalog without tables.
-    async fn check_schema(&self, path: &Path) -> Result<(), TableError> {
-        let absent = |detail: String| TableError::CatalogAbsent { catalog: self.name.clone(), detail };
-        match sqlx::query_scalar::<_, String>(SELECT_CATALOGS).fetch_all(&self.pool).await {
-            Ok(known) if known.is_empty() || known.contains(&self.name) => Ok(()),
-            Ok(known) => Err(absent(format!(
-                "`{}` has no tables of a catalog of this name; its catalogs are `{}`",
-                absolute(path),
-                known.join("`, `")
-            ))),
-            Err(error) if sql_error::is_refused(&error) => {
-                Err(absent(format!("`{}` is not an Iceberg SQL catalog: {error}", absolute(path))))
-            }
-            Err(error) => Err(unavailable(&self.name, error)),
-        }
+    /// Opens the catalog `name` in PostgreSQL. `identity` gives tokens where the configuration asks for them (`auth: entra`).
+    ///
+    /// # Errors
+    /// [`TableError::CatalogAbsent`] when the server does not let Firn in, or has no such database or no catalog in it;
+    /// [`TableError::CatalogUnavailable`] when it does not answer.
+    pub async fn open_postgres(
+        server: &firn_config::Postgres,
+        name: &str,
+        store: TableStore,
+        identity: Option<&Arc<TokenSource>>,
+    ) -> Result<Self, TableError> {
+        let server = PostgresServer::open(server, name, identity).await?;
+        Ok(Self { name: name.to_owned(), database: Arc::new(server), store, swap_tries: PATIENCE.swap_tries })
     }
 
     /// The current metadata location, or None when there is no such table (views are none).
-    async fn current_location(&self, ident: &TableIdent) -> Result<Option<String>, sqlx::Error> {
-        let row = sqlx::query(SELECT_ROW)
-            .bind(&self.name)
-            .bind(ident.namespace())
-            .bind(ident.name())
-            .fetch_optional(&self.pool)
-            .await?;
-        match row {
-            Some(row) if is_table(&row)? => row.try_get("metadata_location"),
-            _ => Ok(None),
-        }
+    async fn current_location(&self, ident: &TableIdent) -> Result<Option<String>, TableError> {
+        let row = self.database.row(&self.name, ident).await.map_err(|error| unavailable(&self.name, error))?;
+        Ok(row.filter(|row| row.is_table).and_then(|row| row.location))
     }
 
     async fn read_metadata(&self, ident: &TableIdent, location: &str) -> Result<TableMetadata, TableError> {
@@ -137,33 +103,26 @@ impl SqlCatalog {
     }
 
     /// Sends the swap until the database takes or refuses it.
-    async fn send_swap(&self, ident: &TableIdent, old: &str, new: &str) -> Result<Swapped, SwapError> {
-        for attempt in 1.. {
-            // Nothing was sent while there is no connection.
-            let mut connection = self.pool.acquire().await.map_err(|error| not_sent(ident, error))?;
-            let result = sqlx::query(SWAP)
-                .bind(new)
-                .bind(old)
-                .bind(&self.name)
-                .bind(ident.namespace())
-                .bind(ident.name())
-                .execute(&mut *connection)
-                .await;
-            match result {
-                Ok(done) if done.rows_affected() == 1 => return Ok(Swapped::Yes),
+    async fn send_swap(&self, swap: &Swap<'_>) -> Result<Swapped, SwapError> {
+        let ident = swap.ident;
+        for attempt in 1..=self.swap_tries {
+            match self.database.swap(&self.name, swap).await {
+                Ok(1) => return Ok(Swapped::Yes),
                 Ok(_) => return Ok(Swapped::No),
-                Err(error) if sql_error::is_busy(&error) => {
-                    if attempt >= self.swap_tries {
-                        return Ok(Swapped::Busy);
+                Err(SwapFailure::NotSent(error)) => return Err(not_sent(ident, error)),
+                Err(SwapFailure::Sent(Said::Busy, error)) => {
+                    tracing::debug!(table = %ident, attempt, %error, "the catalog's database is busy");
+                    if attempt < self.swap_tries {
+                        let jitter = rand::rng().random_range(0..100);
+                        tokio::time::sleep(Duration::from_millis(u64::from(50 * attempt) + jitter)).await;
                     }
-                    drop(connection);
-                    let jitter = rand::rng().random_range(0..100);
-                    tokio::time::sleep(Duration::from_millis(u64::from(50 * attempt) + jitter)).await;
                 }
-                Err(error) if sql_error::is_refused(&error) => {
+                Err(SwapFailure::Sent(Said::Refused, error)) => {
                     return Err(SwapError::Permanent { ident: ident.clone(), source: error.into() });
                 }
-                Err(error) => return Err(SwapError::Unknown { ident: ident.clone(), source: error.into() }),
+                Err(SwapFailure::Sent(Said::Unknown, error)) => {
+                    return Err(SwapError::Unknown { ident: ident.clone(), source: error.into() });
+                }
             }
         }
         Ok(Swapped::Busy)
@@ -184,8 +143,7 @@ impl Catalog for SqlCatalog {
     }
 
     async fn load(&self, ident: &TableIdent) -> Result<LoadedTable, TableError> {
-        let location = self.current_location(ident).await.map_err(|error| unavailable(&self.name, error))?;
-        let Some(location) = location else {
+        let Some(location) = self.current_location(ident).await? else {
             let known = self.list_tables(ident.namespace_levels()).await?;
             return Err(TableError::TableAbsent { ident: ident.clone(), catalog: self.name.clone(), known });
         };
@@ -196,23 +154,14 @@ impl Catalog for SqlCatalog {
             metadata: Arc::new(metadata),
             io: self.store.file_io(),
             store: self.store.clone(),
+            read_only: None,
         })
     }
 
     async fn list_tables(&self, namespace: &[String]) -> Result<Vec<String>, TableError> {
-        let rows = sqlx::query(SELECT_NAMES)
-            .bind(&self.name)
-            .bind(namespace.join("."))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| unavailable(&self.name, error))?;
-        let mut names = Vec::new();
-        for row in rows {
-            if is_table(&row).map_err(|error| unavailable(&self.name, error))? {
-                names.push(row.try_get("table_name").map_err(|error| unavailable(&self.name, error))?);
-            }
-        }
-        Ok(names)
+        let rows = self.database.rows(&self.name, &namespace.join(".")).await;
+        let rows = rows.map_err(|error| unavailable(&self.name, error))?;
+        Ok(rows.into_iter().filter(|row| row.is_table).map(|row| row.name).collect())
     }
 
     async fn swap(
@@ -238,7 +187,7 @@ impl Catalog for SqlCatalog {
             error => permanent(error.into()),
         })?;
 
-        let lost = match self.send_swap(ident, old, &new).await {
+        let lost = match self.send_swap(&Swap { ident, old, new: &new }).await {
             Ok(Swapped::Yes) => None,
             Ok(Swapped::No) => Some("its metadata is no longer the version that this commit was built on"),
             Ok(Swapped::Busy) => Some("the catalog database stayed locked by another writer"),
@@ -302,22 +251,17 @@ pub(crate) fn next_metadata(
     Ok(builder.build().map_err(permanent)?.metadata)
 }
 
-/// Whether a row of `iceberg_tables` is a table. The first schema of the catalog has no `iceberg_type` column and knows no
-/// views; in the second, null stands for a table written by an older client.
-fn is_table<R: Row>(row: &R) -> Result<bool, sqlx::Error>
-where
-    for<'a> &'a str: ColumnIndex<R>,
-    for<'a> Option<String>: sqlx::Decode<'a, R::Database> + sqlx::Type<R::Database>,
-{
-    match row.try_get::<Option<String>, _>("iceberg_type") {
-        Ok(kind) => Ok(kind.is_none_or(|kind| kind.eq_ignore_ascii_case("table"))),
-        Err(sqlx::Error::ColumnNotFound(_)) => Ok(true),
-        Err(error) => Err(error),
+/// A name that no row has while others do would look like a catalog without tables.
+fn check_name(name: &str, place: &str, known: &[String]) -> Result<(), TableError> {
+    if known.is_empty() || known.iter().any(|other| other == name) {
+        return Ok(());
     }
+    let known = known.join("`, `");
+    Err(absent(name, format!("`{place}` has no tables of a catalog of this name; its catalogs are `{known}`")))
 }
 
-fn absolute(path: &Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+fn absent(catalog: &str, detail: String) -> TableError {
+    TableError::CatalogAbsent { catalog: catalog.to_owned(), detail }
 }
 
 fn unavailable(catalog: &str, error: sqlx::Error) -> TableError {

@@ -38,6 +38,9 @@ impl<'a> Head<'a> {
     fn writable(table: &'a LoadedTable, branch: &str, spec_id: i32) -> Result<Self, CommitError> {
         let refused = |detail: String| CommitError::Permanent { ident: table.ident.clone(), detail };
         let metadata = &table.metadata;
+        if let Some(reason) = &table.read_only {
+            return Err(refused(format!("{reason}: nothing can be committed")));
+        }
         if metadata.format_version() >= FormatVersion::V3 {
             return Err(refused("format version 3 is not written yet: its rows would lose their ids".to_owned()));
         }

@@ -1,0 +1,230 @@
+//! A conversation with a REST catalog: who asks, how the server wants to be asked, and questions that may be asked again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use firn_config::{RestAuth, RestCatalog};
+use firn_storage::TokenSource;
+use iceberg::spec::TableMetadata;
+use rand::Rng;
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+
+use super::answer::{may_pass, reason};
+use super::login::{Login, LoginError};
+use super::route::{self, Routes};
+use super::settings::ServerSettings;
+use super::transport::{Answer, Request, Transport, TransportError, headers};
+use super::vended::{Place, Signature, StorageCredential, signatures};
+use crate::error::Source;
+use crate::ident::TableIdent;
+
+/// How often a question is asked in all before the catalog counts as not answering.
+const ASKS: u32 = 4;
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+
+/// Asks for storage credentials with a table.
+const DELEGATION: HeaderName = HeaderName::from_static("x-iceberg-access-delegation");
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SessionError {
+    /// The catalog does not answer, or asks for patience: try again later.
+    #[error("{0}")]
+    Unavailable(Source),
+    /// There is no token, or the server does not accept it: a person corrects it.
+    #[error("{0}")]
+    Refused(String),
+    /// Not there.
+    #[error("{0}")]
+    Absent(String),
+    /// An answer that cannot be used.
+    #[error("{0}")]
+    Odd(String),
+}
+
+/// What a server answers to a load or a commit.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct TableAnswer {
+    #[serde(default)]
+    pub(super) metadata_location: Option<String>,
+    pub(super) metadata: TableMetadata,
+    #[serde(default)]
+    config: Option<HashMap<String, String>>,
+    #[serde(default)]
+    storage_credentials: Option<Vec<StorageCredential>>,
+}
+
+impl TableAnswer {
+    pub(super) fn signatures(&self) -> BTreeMap<Place, Signature> {
+        let (none, nothing) = (HashMap::new(), Vec::new());
+        signatures(self.config.as_ref().unwrap_or(&none), self.storage_credentials.as_ref().unwrap_or(&nothing))
+    }
+}
+
+/// An open catalog.
+#[derive(Debug)]
+pub(super) struct Session {
+    transport: Transport,
+    login: Login,
+    headers: HeaderMap,
+    routes: Routes,
+    pub(super) settings: ServerSettings,
+}
+
+impl Session {
+    /// Asks the server how it wants to be asked.
+    pub(super) async fn open(section: &RestCatalog, identity: Option<&Arc<TokenSource>>) -> Result<Self, SessionError> {
+        let login = Login::new(section, identity).map_err(SessionError::Refused)?;
+        let own: Vec<(String, String)> =
+            section.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+        let map = headers(&own).map_err(SessionError::Refused)?;
+        let transport = Transport::new(is_loopback(&section.uri)).map_err(SessionError::Unavailable)?;
+        let first = Session {
+            transport,
+            login,
+            headers: map,
+            routes: Routes::new(&section.uri, None, ""),
+            settings: ServerSettings::read(b"{}", &[]).map_err(|error| SessionError::Odd(error.to_string()))?,
+        };
+        let url = route::config(&section.uri, section.warehouse.as_deref());
+        let answer = first.ask(Method::GET, &url, None).await?;
+        let settings = ServerSettings::read(&answer.body, &own)
+            .map_err(|error| SessionError::Odd(format!("{url} is not a catalog's configuration: {error}")))?;
+        let uri = settings.uri.clone().unwrap_or_else(|| section.uri.clone());
+        if section.auth != RestAuth::None && !uri.starts_with("https://") && !is_loopback(&uri) {
+            return Err(SessionError::Refused(format!(
+                "the server sends its clients to {uri}, and a token is only sent over TLS"
+            )));
+        }
+        let mut map = headers(&settings.headers).map_err(SessionError::Odd)?;
+        if section.vended_credentials {
+            map.insert(DELEGATION, HeaderValue::from_static("vended-credentials"));
+        }
+        let routes = Routes::new(&uri, settings.prefix.as_deref(), &settings.separator);
+        Ok(Session { headers: map, routes, settings, ..first })
+    }
+
+    /// One request, sent once more with another token when the first was not accepted: then it was not applied.
+    pub(super) async fn once(
+        &self,
+        method: Method,
+        url: &str,
+        body: Option<&Bytes>,
+        extra: Option<(HeaderName, HeaderValue)>,
+    ) -> Result<Answer, OnceError> {
+        let mut token = self.login.token(&self.transport).await.map_err(OnceError::Login)?;
+        let mut map = self.headers.clone();
+        map.extend(extra);
+        for last in [false, true] {
+            let request =
+                Request { method: method.clone(), url, token: token.as_ref(), headers: &map, body: body.cloned() };
+            let answer = self.transport.send(&request).await.map_err(OnceError::Transport)?;
+            let Some(refused) = token.as_ref().filter(|_| matches!(answer.status, 401 | 403 | 419) && !last) else {
+                return Ok(answer);
+            };
+            match self.login.another(&self.transport, refused).await.map_err(OnceError::Login)? {
+                Some(newer) => token = Some(newer),
+                None => return Ok(answer),
+            }
+        }
+        Err(OnceError::Login(LoginError::Later("no token was accepted".to_owned())))
+    }
+
+    /// A question that changes nothing, asked again while an answer may come.
+    async fn ask(&self, method: Method, url: &str, body: Option<&Bytes>) -> Result<Answer, SessionError> {
+        let mut tries = 1;
+        loop {
+            let failure: Source = match self.once(method.clone(), url, body, None).await {
+                Ok(answer) if answer.status < 300 => return Ok(answer),
+                Ok(answer) => {
+                    let said = format!("{url}: {}", reason(answer.status, &answer.body));
+                    match answer.status {
+                        401 | 403 | 419 => return Err(SessionError::Refused(said)),
+                        404 => return Err(SessionError::Absent(said)),
+                        status if may_pass(status) => said.into(),
+                        _ => return Err(SessionError::Odd(said)),
+                    }
+                }
+                Err(OnceError::Login(LoginError::Refused(said))) => return Err(SessionError::Refused(said)),
+                Err(OnceError::Login(LoginError::Later(said))) => said.into(),
+                Err(OnceError::Transport(TransportError::NotSent(error) | TransportError::Lost(error))) => {
+                    format!("{url}: {error}").into()
+                }
+            };
+            if tries == ASKS {
+                return Err(SessionError::Unavailable(failure));
+            }
+            let jitter = rand::rng().random_range(0.5..1.5);
+            tokio::time::sleep((FIRST_WAIT * (1 << tries)).mul_f64(jitter)).await;
+            tries += 1;
+        }
+    }
+
+    pub(super) fn table_url(&self, ident: &TableIdent) -> String {
+        self.routes.table(ident)
+    }
+
+    pub(super) async fn table(&self, ident: &TableIdent) -> Result<TableAnswer, SessionError> {
+        let url = self.table_url(ident);
+        let answer = self.ask(Method::GET, &url, None).await?;
+        serde_json::from_slice(&answer.body).map_err(|error| SessionError::Odd(format!("{url}: {error}")))
+    }
+
+    /// The signatures of a table as they are handed out now.
+    pub(super) async fn signatures(&self, ident: &TableIdent) -> Result<BTreeMap<Place, Signature>, SessionError> {
+        Ok(self.table(ident).await?.signatures())
+    }
+
+    /// Names of the tables in a namespace, sorted; a namespace that is not there has none.
+    pub(super) async fn tables(&self, namespace: &[String]) -> Result<Vec<String>, SessionError> {
+        #[derive(Deserialize)]
+        struct Page {
+            #[serde(default)]
+            identifiers: Vec<Name>,
+            #[serde(default, rename = "next-page-token")]
+            next: Option<String>,
+        }
+        #[derive(Deserialize)]
+        struct Name {
+            name: String,
+        }
+        let (mut names, mut next) = (Vec::new(), None::<String>);
+        loop {
+            let url = self.routes.tables(namespace, next.as_deref());
+            let answer = match self.ask(Method::GET, &url, None).await {
+                Err(SessionError::Absent(_)) => break,
+                answer => answer?,
+            };
+            let page: Page =
+                serde_json::from_slice(&answer.body).map_err(|error| SessionError::Odd(format!("{url}: {error}")))?;
+            names.extend(page.identifiers.into_iter().map(|found| found.name));
+            match page.next.filter(|token| !token.is_empty() && next.as_ref() != Some(token)) {
+                Some(token) => next = Some(token),
+                None => break,
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+/// Why one request has no answer.
+#[derive(Debug)]
+pub(super) enum OnceError {
+    /// There was no token, so nothing was sent.
+    Login(LoginError),
+    Transport(TransportError),
+}
+
+/// Whether an address is on this machine.
+fn is_loopback(uri: &str) -> bool {
+    let host = uri.split_once("://").map_or(uri, |(_, rest)| rest);
+    let host = host.split(['/', '?']).next().unwrap_or_default();
+    let name = if host.starts_with('[') { host.split(']').next() } else { host.split(':').next() };
+    matches!(name, Some("127.0.0.1" | "localhost" | "[::1"))
+}

@@ -1,0 +1,132 @@
+//! What a REST server says of itself before anything else: defaults and overrides of the client's settings.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Reads the answer of `GET /v1/config`.
+#[derive(Debug, Default, Deserialize)]
+struct Answer {
+    #[serde(default)]
+    defaults: BTreeMap<String, Option<String>>,
+    #[serde(default)]
+    overrides: BTreeMap<String, Option<String>>,
+    /// Routes that the server has; absent: those of the specification's first version.
+    #[serde(default)]
+    endpoints: Option<Vec<String>>,
+    #[serde(default, rename = "idempotency-key-lifetime")]
+    idempotency_key_lifetime: Option<Value>,
+}
+
+/// The route of a commit, as servers announce it.
+const COMMIT: &str = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}";
+
+/// How a server wants to be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerSettings {
+    /// Another address than the configured one.
+    pub(super) uri: Option<String>,
+    /// Stands between `/v1` and the rest of each path; without slashes at its ends.
+    pub(super) prefix: Option<String>,
+    /// Between the levels of a namespace, decoded.
+    pub(super) separator: String,
+    /// Headers of every request.
+    pub(super) headers: Vec<(String, String)>,
+    /// A commit may be sent again under the same `Idempotency-Key`.
+    pub(super) idempotency: bool,
+    /// The server takes commits.
+    pub(super) commits: bool,
+}
+
+/// The separator of the specification.
+const UNIT_SEPARATOR: &str = "\u{1f}";
+
+impl ServerSettings {
+    /// Settings of a client are below the overrides and above the defaults; `headers` are those of the client.
+    pub(super) fn read(body: &[u8], headers: &[(String, String)]) -> Result<Self, serde_json::Error> {
+        let answer: Answer = serde_json::from_slice(body)?;
+        let Answer { defaults, overrides, endpoints, idempotency_key_lifetime } = answer;
+        let of = |properties: &BTreeMap<String, Option<String>>, key: &str| {
+            properties.get(key).cloned().flatten().filter(|value| !value.is_empty())
+        };
+        let value = |key: &str| of(&overrides, key).or_else(|| of(&defaults, key));
+        let mut merged: BTreeMap<String, (String, String)> = BTreeMap::new();
+        let header = |(key, value): (&String, &Option<String>)| {
+            let name = key.strip_prefix("header.")?;
+            Some((name.to_owned(), value.clone()?))
+        };
+        let of_client = headers.iter().cloned();
+        for (name, value) in
+            defaults.iter().filter_map(header).chain(of_client).chain(overrides.iter().filter_map(header))
+        {
+            merged.insert(name.to_ascii_lowercase(), (name, value));
+        }
+        let prefix = value("prefix").map(|prefix| prefix.trim_matches('/').to_owned());
+        Ok(Self {
+            uri: of(&overrides, "uri").map(|uri| uri.trim_end_matches('/').to_owned()),
+            prefix: prefix.filter(|prefix| !prefix.is_empty()),
+            separator: value("namespace-separator").map_or_else(|| UNIT_SEPARATOR.to_owned(), |text| decode(&text)),
+            headers: merged.into_values().collect(),
+            idempotency: idempotency_key_lifetime.is_some_and(|lifetime| !lifetime.is_null()),
+            commits: endpoints.is_none_or(|routes| routes.iter().any(|route| route == COMMIT)),
+        })
+    }
+}
+
+fn decode(text: &str) -> String {
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str, headers: &[(&str, &str)]) -> ServerSettings {
+        let headers: Vec<_> = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        ServerSettings::read(body.as_bytes(), &headers).unwrap()
+    }
+
+    fn plain() -> ServerSettings {
+        ServerSettings {
+            uri: None,
+            prefix: None,
+            separator: "\u{1f}".into(),
+            headers: vec![],
+            idempotency: false,
+            commits: true,
+        }
+    }
+
+    #[test]
+    fn overrides_win_over_the_client_and_it_over_defaults() {
+        assert_eq!(read("{}", &[]), plain());
+        assert_eq!(read(r#"{"defaults":{},"overrides":{},"endpoints":null}"#, &[]), plain());
+        let body = r#"{"defaults":{"prefix":"a","header.X-One":"d","header.X-Two":"d","header.X-Three":"d"},
+                       "overrides":{"prefix":"/ws/b/","header.x-two":"o","uri":"https://other/api/","namespace-separator":"%2E"}}"#;
+        let found = read(body, &[("X-TWO", "c"), ("X-Three", "c")]);
+        let headers = [("X-One", "d"), ("X-Three", "c"), ("x-two", "o")];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let expected = ServerSettings {
+            uri: Some("https://other/api".into()),
+            prefix: Some("ws/b".into()),
+            separator: ".".into(),
+            headers,
+            ..plain()
+        };
+        assert_eq!(found, expected);
+        // Only an override moves the client elsewhere.
+        assert_eq!(read(r#"{"defaults":{"uri":"https://other"}}"#, &[]).uri, None);
+    }
+
+    #[test]
+    fn what_the_server_can_is_as_it_announces() {
+        let reads = r#"{"endpoints":["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}"]}"#;
+        assert!(!read(reads, &[]).commits);
+        let commits = r#"{"endpoints":["POST /v1/{prefix}/namespaces/{namespace}/tables/{table}"],"idempotency-key-lifetime":"PT30M"}"#;
+        let found = read(commits, &[]);
+        assert!(found.commits && found.idempotency);
+        assert!(!read(r#"{"idempotency-key-lifetime":null}"#, &[]).idempotency);
+        assert!(ServerSettings::read(b"<html>", &[]).is_err());
+    }
+}
