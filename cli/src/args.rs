@@ -104,6 +104,16 @@ pub(crate) struct DemoArgs {
     /// Leave everything running
     #[arg(long)]
     pub(crate) keep: bool,
+    /// Where the tables are registered; a server is started for the demo from the programs of this machine
+    #[arg(long, value_enum, default_value_t = DemoCatalogKind::Sqlite)]
+    pub(crate) catalog: DemoCatalogKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoCatalogKind {
+    Sqlite,
+    Postgres,
+    Rest,
 }
 
 #[derive(Debug, Args)]
@@ -285,6 +295,8 @@ mod tests {
         for (line, comes_with) in [
             ("demo", None),
             ("demo --keep", None),
+            ("demo --catalog postgres", None),
+            ("demo --catalog rest", None),
             ("local --config f", None),
             ("invoke plan --data {}", None),
             ("compact --config f", None),

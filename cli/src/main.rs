@@ -79,7 +79,7 @@ fn run(cli: Cli) -> Exit {
             Command::Compact(args) if !args.is_manual() => commands::compactor::run(args.config).await,
             Command::Compact(args) if args.orphan_dry_run => commands::orphans::dry_run(args, &context).await,
             Command::Compact(args) => commands::compact::run(args, &context).await,
-            Command::Demo(args) => demo::run(args.keep, &context).await,
+            Command::Demo(args) => demo::run(&args, &context).await,
             Command::Local(args) => commands::local::run(args, &context).await,
             Command::Invoke(args) => commands::invoke::run(args, &context).await,
             Command::Verify(args) => commands::verify::run(args, &context).await,

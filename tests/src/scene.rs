@@ -22,8 +22,9 @@ pub struct Scene {
 /// A configuration with one dataset, `readings`, of table [`TABLE`]. `storage` is a whole line of YAML or empty.
 pub fn configuration(lake: &Lake, storage: &str, compaction: &str, dataset: &str) -> String {
     let comma = if dataset.is_empty() { "" } else { ", " };
+    let kind = if lake.catalog_uri().starts_with("http") { "rest" } else { "sql" };
     format!(
-        "{storage}catalog: {{ type: sql, uri: \"{}\", name: {}, warehouse: \"{}\" }}\n\
+        "{storage}catalog: {{ type: {kind}, uri: \"{}\", name: {}, warehouse: \"{}\" }}\n\
          compaction: {{ {compaction} }}\n\
          ingestion:\n  datasets:\n    - {{ name: readings, table: {TABLE}{comma}{dataset} }}\n",
         lake.catalog_uri(),
@@ -65,6 +66,13 @@ impl Scene {
     #[must_use]
     pub fn with_connection_string(mut self, text: &str) -> Scene {
         self.storage = format!("storage: {{ connectionString: \"{text}\" }}\n");
+        self
+    }
+
+    /// The same scene with another catalog, see [`Lake::with_catalog`].
+    #[must_use]
+    pub fn with_catalog(mut self, uri: &str) -> Scene {
+        self.lake = self.lake.with_catalog(uri);
         self
     }
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::DemoError;
-use super::lake::{CATALOG, NAMESPACE};
+use super::catalog::DemoCatalog;
+use super::lake::NAMESPACE;
 use super::rows::DemoTable;
 
 /// Thresholds under which the demo's few megabytes are worth a merge, and the strictest proof.
@@ -15,8 +16,6 @@ const COMPACTION: &str = "backlogFileThreshold: 10, verify: reread";
 pub(crate) struct Places {
     /// The demo's folder.
     pub(crate) folder: PathBuf,
-    /// The catalog.
-    pub(crate) database: PathBuf,
     /// URL of the folder that holds the tables.
     pub(crate) warehouse: String,
     /// Azurite.
@@ -27,7 +26,6 @@ impl Places {
     pub(crate) fn new(folder: &Path, connection: String) -> Self {
         Self {
             folder: folder.to_owned(),
-            database: folder.join("catalog.db"),
             warehouse: "abfss://lake@devstoreaccount1.dfs.core.windows.net/wh".into(),
             connection,
         }
@@ -40,15 +38,14 @@ impl Places {
 }
 
 /// Writes the configuration.
-pub(crate) fn write_config(places: &Places) -> Result<(), DemoError> {
+pub(crate) fn write_config(places: &Places, catalog: &DemoCatalog) -> Result<(), DemoError> {
     let mut text = format!(
         "storage: {{ connectionString: \"{}\" }}\n\
-         catalog: {{ type: sql, uri: \"sqlite:///{}\", name: {CATALOG}, warehouse: \"{}\" }}\n\
+         catalog: {}\n\
          compaction: {{ {COMPACTION} }}\n\
          ingestion:\n  datasets:\n",
         places.connection,
-        places.database.display(),
-        places.warehouse
+        catalog.section(&places.warehouse)
     );
     for table in DemoTable::ALL {
         let (name, keys) = (table.name(), table.dataset_keys());
@@ -65,9 +62,9 @@ mod tests {
     fn the_configuration_is_one_that_firn_takes() {
         let folder = tempfile::tempdir().unwrap();
         let places = Places::new(folder.path(), "UseDevelopmentStorage=true".into());
-        write_config(&places).unwrap();
+        write_config(&places, &DemoCatalog::Sqlite(folder.path().join("catalog.db"))).unwrap();
         let config = firn_config::Config::from_file(&places.config()).unwrap();
-        assert!(config.warnings.is_empty() && config.not_yet().is_empty(), "{config:?}");
+        assert!(config.warnings.is_empty(), "{config:?}");
         let names: Vec<&str> = config.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
         assert_eq!(names, ["readings", "logs"]);
         assert!(config.datasets[0].dedup);

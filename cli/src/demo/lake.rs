@@ -1,14 +1,14 @@
-//! A lake that somebody else writes: a SQL catalog in SQLite, tables in Azurite, many small appends.
+//! A lake that somebody else writes: tables in Azurite, many small appends.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use firn_config::Config;
 use firn_storage::BlobStore;
 use firn_storage::RoutingStore;
 use firn_storage::azure::{AzureOptions, AzureStore, ConnectionString};
-use firn_table::{Catalog, LoadedTable, SqlCatalog, TableIdent, TableStore};
+use firn_table::{Catalog, LoadedTable, TableIdent, TableStore};
 use iceberg::spec::{
     DataFile, DataFileFormat, FormatVersion, Literal, ManifestFile, ManifestList, ManifestListWriter,
     ManifestWriterBuilder, Operation, PartitionKey, Snapshot, SnapshotReference, SnapshotRetention, Struct, Summary,
@@ -21,18 +21,11 @@ use iceberg::writer::file_writer::rolling_writer::RollingFileWriterBuilder;
 use iceberg::writer::{IcebergWriter, IcebergWriterBuilder};
 use iceberg::{TableCreation, TableUpdate};
 use parquet::file::properties::WriterProperties;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use uuid::Uuid;
 
 use super::DemoError;
+use super::catalog::DemoCatalog;
 use super::rows::{DayRows, DemoTable};
-
-/// The schema that PyIceberg and Iceberg's JDBC catalog share.
-const CREATE_CATALOG: &str = "CREATE TABLE IF NOT EXISTS iceberg_tables (catalog_name VARCHAR(255) NOT NULL, \
-     table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), \
-     previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5), \
-     PRIMARY KEY (catalog_name, table_namespace, table_name))";
-const INSERT: &str = "INSERT INTO iceberg_tables VALUES ($1, $2, $3, $4, NULL, 'TABLE')";
 
 /// Name of the catalog.
 pub(crate) const CATALOG: &str = "lake";
@@ -42,13 +35,18 @@ pub(crate) const NAMESPACE: &str = "demo";
 /// The writer's side of the demo.
 #[derive(Debug)]
 pub(crate) struct Lake {
-    catalog: SqlCatalog,
+    catalog: Arc<dyn Catalog>,
     store: TableStore,
 }
 
 impl Lake {
-    /// Makes the container, the catalog and the tables without rows.
-    pub(crate) async fn create(database: &Path, warehouse: &str, connection: &str) -> Result<Lake, DemoError> {
+    /// Makes the container and the tables without rows, and opens the catalog of the configuration.
+    pub(crate) async fn create(
+        config: &Config,
+        known: &DemoCatalog,
+        warehouse: &str,
+        connection: &str,
+    ) -> Result<Lake, DemoError> {
         let connection = ConnectionString::parse(connection).map_err(DemoError::of("the connection string"))?;
         let azure = AzureStore::new(&connection, AzureOptions::default()).map_err(DemoError::of("the account"))?;
         let stores: Arc<dyn BlobStore> =
@@ -56,17 +54,12 @@ impl Lake {
         let store = TableStore::new(stores).with_default_account(Some(azure.account()));
         let root = store.blob_id(warehouse).map_err(DemoError::of("the warehouse"))?;
         azure.create_container(&root).await.map_err(DemoError::of("the container"))?;
-        let options = SqliteConnectOptions::new().filename(database).create_if_missing(true);
-        let pool = SqlitePoolOptions::new().connect_with(options).await.map_err(DemoError::of("the catalog"))?;
-        sqlx::query(CREATE_CATALOG).execute(&pool).await.map_err(DemoError::of("the catalog"))?;
         for table in DemoTable::ALL {
             let first = create_table(&store, table, warehouse).await.map_err(DemoError::of("a table"))?;
-            let insert = sqlx::query(INSERT).bind(CATALOG).bind(NAMESPACE).bind(table.name()).bind(first);
-            insert.execute(&pool).await.map_err(DemoError::of("the catalog"))?;
+            known.register(table.name(), &first).await?;
         }
-        pool.close().await;
-        let catalog = SqlCatalog::open(database, CATALOG, store.clone()).await.map_err(DemoError::of("the catalog"))?;
-        Ok(Lake { catalog, store })
+        let opened = firn_table::catalog::open(&config.catalog, store.clone(), None).await;
+        Ok(Lake { catalog: opened.map_err(DemoError::of("the catalog"))?, store })
     }
 
     /// The table as it is now.

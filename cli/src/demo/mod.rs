@@ -3,10 +3,11 @@
 //! Azurite is started, a writer fills two tables with many small files, the local Functions host runs the real handler, its timer plans, the
 //! queue is drained, and what must hold afterwards is checked.
 //!
-//! - [`rows`]: what is written; [`lake`]: by whom; [`app`]: the app that the host runs; [`check`]: what is read back;
+//! - [`rows`]: what is written; [`lake`]: by whom; [`catalog`]: where it is known; [`app`]: the app that the host runs; [`check`]: what is read back;
 //! - [`mod@run`]: from the start to the answer; [`report`]: how it is told.
 
 mod app;
+mod catalog;
 mod check;
 mod lake;
 pub(crate) mod report;

@@ -14,11 +14,12 @@ use tempfile::TempDir;
 
 use super::DemoError;
 use super::app::{Places, write_config};
+use super::catalog::DemoCatalog;
 use super::check::{Expected, live_files, live_rows};
 use super::lake::{Lake, NAMESPACE};
 use super::report::{Check, DemoReport, TableReport};
 use super::rows::DemoTable;
-use crate::args::Format;
+use crate::args::{DemoArgs, DemoCatalogKind, Format};
 use crate::as_handler::App;
 use crate::commands::local::hung_up;
 use crate::commands::{Context, complain, told_to_stop};
@@ -32,13 +33,14 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Runs the demo; `keep` leaves Azurite and the host running until the process is told to stop.
-pub(crate) async fn run(keep: bool, context: &Context) -> Exit {
+pub(crate) async fn run(args: &DemoArgs, context: &Context) -> Exit {
+    let keep = args.keep;
     let work = tokio::select! {
-        work = demo() => work,
+        work = demo(args.catalog) => work,
         () = told_to_stop() => Err(DemoError::new("interrupted")),
         () = hung_up() => Err(DemoError::new("the terminal was closed")),
     };
-    let Finished { report, host, azurite, places, folder } = match work {
+    let Finished { report, host, azurite, catalog, places, folder } = match work {
         Ok(finished) => finished,
         Err(error) => {
             complain(error);
@@ -56,7 +58,7 @@ pub(crate) async fn run(keep: bool, context: &Context) -> Exit {
         }
     }
     host.stop().await;
-    drop((azurite, folder));
+    drop((azurite, catalog, folder));
     if !keep {
         // Whoever reads the answer finds nothing running any more.
         say(context, &report);
@@ -83,12 +85,13 @@ struct Finished {
     report: DemoReport,
     host: RunningHost,
     azurite: Azurite,
+    catalog: DemoCatalog,
     places: Places,
     /// Removed when it is dropped.
     folder: TempDir,
 }
 
-async fn demo() -> Result<Finished, DemoError> {
+async fn demo(kind: DemoCatalogKind) -> Result<Finished, DemoError> {
     let app = App::find().map_err(DemoError::of("the app"))?;
     step("starting Azurite (the first time it is installed with npm, which takes a minute)");
     let azurite = tokio::task::spawn_blocking(Azurite::try_start).await.map_err(DemoError::of("Azurite"))?;
@@ -96,14 +99,16 @@ async fn demo() -> Result<Finished, DemoError> {
     let folder = tempfile::Builder::new().prefix("firn-demo-").tempdir().map_err(DemoError::of("a folder"))?;
     let places = Places::new(folder.path(), azurite.connection_string());
 
-    let lake = Lake::create(&places.database, &places.warehouse, &places.connection).await?;
+    let catalog = DemoCatalog::start(kind, folder.path(), &azurite, &places.warehouse).await?;
+    write_config(&places, &catalog)?;
+    let config = Config::from_file(&places.config()).map_err(DemoError::of("firn.yaml"))?;
+
+    let lake = Lake::create(&config, &catalog, &places.warehouse, &places.connection).await?;
     let mut demo = Demo { lake, tables: Vec::new() };
     for table in DemoTable::ALL {
         step(&format!("writing {NAMESPACE}.{} in {} small appends", table.name(), table.appends()));
         demo.fill(table).await?;
     }
-    write_config(&places)?;
-    let config = Config::from_file(&places.config()).map_err(DemoError::of("firn.yaml"))?;
     let services = firn_pass::open_host(Arc::new(config.clone()), Emitter::to(std::io::sink()), None).await;
     let services = services.map_err(DemoError::of("the state"))?;
 
@@ -115,7 +120,7 @@ async fn demo() -> Result<Finished, DemoError> {
 
     let mut report = demo.checked().await?;
     report.checks.extend(aftermath(&config, &services, &host).await?);
-    Ok(Finished { report, host, azurite, places, folder })
+    Ok(Finished { report, host, azurite, catalog, places, folder })
 }
 
 /// The answer on standard output. Nobody reading is no failure.

@@ -1,0 +1,127 @@
+//! Catalogs that are shared with others: Firn and PyIceberg on the same tables in Azurite.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use firn_test_support::{Azurite, IcebergRest, Postgres, Proxy, proxy::Trouble};
+use firn_tests::program::run;
+use firn_tests::scene::TABLE;
+use firn_tests::{Scene, firn};
+use serde_json::{Value, json};
+
+const READINGS: &str = "seriesColumns: [origin], timeColumn: time_hour, dedup: true";
+/// Thresholds under which a partition of some tiny files is worth a merge.
+const EAGER: &str = "backlogFileThreshold: 10, verify: reread, commitRetryMax: 20";
+const ALL: [&str; 2] = ["--dataset", "readings"];
+const ROWS: &str = "--source weather --limit 4000 --appends 60 --partition month:time_hour --duplicates 0.02";
+
+fn by_postgres(database: &str) -> Scene {
+    let scene = Scene::azurite(Azurite::shared(), &format!("pg-{database}"));
+    scene.with_catalog(&Postgres::shared().database(database))
+}
+
+/// A scene whose catalog is a server of its own.
+fn by_rest(container: &str) -> (Scene, IcebergRest) {
+    let scene = Scene::azurite(Azurite::shared(), container);
+    let server = IcebergRest::start(Azurite::shared(), scene.lake.warehouse());
+    (scene.with_catalog(&server.url()), server)
+}
+
+/// PyIceberg writes, Firn merges while PyIceberg goes on writing, and both read the same rows afterwards.
+fn share(scene: &Scene) {
+    scene.configure(EAGER, READINGS);
+    scene.make(&format!("{ROWS} --last 40"));
+    let lake = scene.lake.clone();
+    let writer = thread::spawn(move || {
+        let options = format!("{ROWS} --first 40");
+        lake.make_table(TABLE, &options.split(' ').collect::<Vec<_>>())
+    });
+    let meanwhile = scene.compact(&ALL).expect_code(0).summary();
+    assert!(meanwhile["done"].as_u64().unwrap() > 0, "{meanwhile}");
+    let written = writer.join().unwrap();
+    assert!(written["rows"].as_u64().unwrap() > 4000, "{written}");
+
+    let deduplicated = scene.lake.digest(TABLE, &["--dedup", "origin,time_hour"]);
+    scene.compact(&ALL).expect_code(0);
+    scene.compact(&[ALL.as_slice(), &["--full"]].concat()).expect_code(0);
+    assert_eq!(scene.digest(), deduplicated);
+    assert_eq!(scene.lake.duck_digest(TABLE, &[]), deduplicated);
+    let again = scene.compact(&[ALL.as_slice(), &["--full", "--dry-run"]].concat()).expect_code(0);
+    let selected: Vec<Value> = again.lines().into_iter().filter(|line| line["decision"] == "selected").collect();
+    assert_eq!(selected, Vec::<Value>::new());
+    scene.check_converged(&ALL);
+}
+
+fn said(scene: &Scene, check: &str) -> Vec<(bool, String)> {
+    let mut command = firn();
+    command.args(["--format", "json", "doctor", "--config"]).arg(scene.config());
+    let lines = run(&mut command).lines().into_iter().filter(|line| line["check"] == check);
+    lines.map(|line| (line["ok"] == json!(true), line["message"].as_str().unwrap().to_owned())).collect()
+}
+
+#[test]
+fn a_catalog_in_postgresql_is_shared_with_pyiceberg() {
+    share(&by_postgres("shared"));
+}
+
+#[test]
+fn a_rest_catalog_is_shared_with_pyiceberg() {
+    let (scene, _server) = by_rest("rest-shared");
+    share(&scene);
+}
+
+#[test]
+fn a_commit_over_rest_whose_answer_was_lost_is_found_in_the_table() {
+    let (scene, server) = by_rest("rest-lost");
+    scene.configure(EAGER, READINGS);
+    scene.make("--source weather --limit 1500 --appends 30 --partition month:time_hour");
+    let rows = scene.digest();
+    let before = scene.inspect()["snapshots"].as_array().unwrap().len();
+
+    // Every first answer to a commit is lost, after the server has applied it.
+    let proxy = Proxy::start(server.port()).unwrap();
+    let commits = AtomicU64::new(0);
+    proxy.trouble(Some(Box::new(move |_, method, path| {
+        let commit = method == "POST" && path.ends_with("/tables/readings");
+        (commit && commits.fetch_add(1, Ordering::SeqCst) == 0).then_some(Trouble::LostAnswer)
+    })));
+    let scene = scene.with_catalog(&format!("http://127.0.0.1:{}", proxy.port()));
+    scene.configure(EAGER, READINGS);
+    let lines = scene.compact(&ALL).expect_code(0).lines();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line["outcome"] == "done"), "{lines:#?}");
+    assert_eq!(scene.digest(), rows);
+    let after = scene.inspect()["snapshots"].as_array().unwrap().len();
+    assert_eq!(after - before, lines.len(), "no commit twice");
+    scene.check_converged(&ALL);
+}
+
+#[test]
+fn doctor_looks_at_a_rest_catalog() {
+    let (scene, server) = by_rest("rest-looked");
+    scene.configure(EAGER, READINGS);
+    assert_eq!(said(&scene, "catalog"), [(true, "lake answers".to_owned())]);
+    let (ok, message) = said(&scene, "table").remove(0);
+    assert!(!ok && message.contains("namespace `iot` has no tables"), "{message}");
+    drop(server);
+    let (ok, message) = said(&scene, "catalog").remove(0);
+    assert!(!ok && message.contains("does not answer"), "{message}");
+}
+
+#[test]
+fn doctor_looks_at_a_catalog_in_postgresql() {
+    let scene = by_postgres("looked");
+    scene.configure(EAGER, READINGS);
+    let (ok, message) = said(&scene, "catalog").remove(0);
+    assert!(!ok && message.contains("is not an Iceberg SQL catalog"), "{message}");
+    scene.make("--source weather --limit 100 --appends 2");
+    assert_eq!(said(&scene, "catalog"), [(true, "lake answers".to_owned())]);
+    assert_eq!(said(&scene, "table").len(), 1);
+
+    let url = Postgres::shared().url("looked").replace(":firn-test@", ":hunter2@");
+    let scene = scene.with_catalog(&url);
+    scene.configure(EAGER, READINGS);
+    let (ok, message) = said(&scene, "catalog").remove(0);
+    assert!(!ok && message.contains("correct user and password in catalog.uri"), "{message}");
+    assert!(!message.contains("hunter2"), "{message}");
+}
