@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use firn_config::Dataset;
 use firn_model::{LeftReason, Outcome, PartitionKey, RowOrder, Rule};
-use firn_plan::{Group, PartitionDecision, PartitionFiles, TableRules, plan_partition};
+use firn_plan::{
+    Group, PartitionDecision, PartitionFiles, PartitionTime, TableRules, counts_of, plan_partition, wants_key_ranges,
+};
 use firn_table::{
     LoadedTable, NextStep, OrderColumns, PartitionFacts, TableError, TableIdent, partition_facts, row_order,
 };
@@ -20,6 +22,7 @@ use crate::ranges::prove_key_ranges;
 use crate::report::{Failure, PartitionReport};
 use crate::services::Services;
 use crate::settings::{JobSettings, plan_settings};
+use crate::table_time::TableTime;
 
 /// One partition to work on.
 #[derive(Debug, Clone)]
@@ -69,7 +72,7 @@ async fn run_round(
     control: &RunControl,
     report: &mut PartitionReport,
 ) -> Round {
-    let Prepared { table, order, facts, settings } = match prepare(services, job).await {
+    let Prepared { table, order, facts, time, settings } = match prepare(services, job).await {
         Ok(prepared) => prepared,
         Err(Unprepared::Later(reason)) => {
             report.end(Outcome::Retry, reason);
@@ -89,7 +92,7 @@ async fn run_round(
     if report.snapshot_id.is_none() {
         (report.files_before, report.files_after) = (files, files);
     }
-    let (reason, groups) = match plan_facts(&table, &order, &facts, job) {
+    let (reason, groups) = match plan_facts(&table, &order, &facts, time, job) {
         PartitionDecision::Selected { reason, groups } => (reason, groups),
         PartitionDecision::Left(reason) => {
             // Planned again after a part was done: what is left over is no news.
@@ -110,6 +113,7 @@ async fn run_round(
             return past_deadline(report, waiting.len() + 1);
         }
         number += 1;
+        let settings = settings.of_group(&group);
         let group_job = GroupJob {
             planned: &table,
             base: base.clone(),
@@ -172,6 +176,7 @@ struct Prepared {
     table: LoadedTable,
     order: RowOrder,
     facts: PartitionFacts,
+    time: PartitionTime,
     settings: JobSettings,
 }
 
@@ -195,9 +200,14 @@ async fn prepare(services: &Services, job: &PartitionJob<'_>) -> Result<Prepared
         files: Vec::new(),
         deletes: Vec::new(),
     });
-    prove_key_ranges(&table, &order, &mut facts, job.rule).await;
+    let time = TableTime::load(&table, job.dataset, &[job.rule]).await.map_err(unprepared)?.of(&job.partition);
+    let planned = plan_settings(job.dataset);
+    let counts = counts_of(&PartitionFiles { files: &facts.files, deletes: &facts.deletes, time }, &planned);
+    if wants_key_ranges(counts, &planned, &[job.rule]) {
+        prove_key_ranges(&table, &order, &mut facts).await;
+    }
     let settings = JobSettings::new(&job.dataset.compaction, &table).map_err(Unprepared::Failed)?;
-    Ok(Prepared { table, order, facts, settings })
+    Ok(Prepared { table, order, facts, time, settings })
 }
 
 fn unprepared(error: TableError) -> Unprepared {
@@ -212,9 +222,10 @@ pub fn plan_facts(
     table: &LoadedTable,
     order: &RowOrder,
     facts: &PartitionFacts,
+    time: PartitionTime,
     job: &PartitionJob<'_>,
 ) -> PartitionDecision {
-    let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes };
+    let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
     let rules = TableRules { format_version: table.format_version() as u8, enabled: table.is_enabled(), order };
-    plan_partition(partition, &rules, &plan_settings(&job.dataset.compaction), job.rule)
+    plan_partition(partition, &rules, &plan_settings(job.dataset), job.rule)
 }

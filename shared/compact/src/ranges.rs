@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use firn_columnar::{BlobRange, InputFile, MergeError, ReadGate, claimed_key_range};
-use firn_model::{FileFacts, RowOrder, Rule};
+use firn_model::{FileFacts, RowOrder};
 use firn_table::{LoadedTable, PartitionFacts};
 use tokio::runtime::Handle;
 
@@ -12,10 +12,10 @@ use crate::open::several_at_once;
 /// More files than this are no sorted run of a merge; their footers are not worth the requests.
 const FILES_AT_MOST: usize = 1000;
 
-/// Fills in the key ranges that footers prove, for the rule that asks whether a partition is one sorted run. A footer that cannot be
-/// read proves nothing; the merge will say what is wrong with the file.
-pub async fn prove_key_ranges(table: &LoadedTable, order: &RowOrder, facts: &mut PartitionFacts, rule: Rule) {
-    let worth_it = rule == Rule::Full && !order.is_unordered() && (2..=FILES_AT_MOST).contains(&facts.files.len());
+/// Fills in the key ranges that footers prove, for rules that ask whether a partition is one sorted run
+/// ([`firn_plan::wants_key_ranges`]). A footer that cannot be read proves nothing; the merge will say what is wrong with the file.
+pub async fn prove_key_ranges(table: &LoadedTable, order: &RowOrder, facts: &mut PartitionFacts) {
+    let worth_it = !order.is_unordered() && (2..=FILES_AT_MOST).contains(&facts.files.len());
     if !worth_it {
         return;
     }

@@ -2,8 +2,8 @@
 
 use firn_columnar::WriterSettings;
 use firn_columnar::writer::{BloomFilters, Codec, Encodings, FALSE_POSITIVES};
-use firn_config::{CompactionSettings, DedupOperation, Verify};
-use firn_plan::PlanSettings;
+use firn_config::{CompactionSettings, Dataset, DedupOperation, Verify};
+use firn_plan::{Group, PlanSettings};
 use firn_table::LoadedTable;
 
 use crate::metrics_modes::metrics_modes;
@@ -50,6 +50,11 @@ impl JobSettings {
             dedup_operation: settings.dedup_operation,
             writer: writer_settings(settings, table)?,
         })
+    }
+
+    /// The same for a group whose files are to have a size of their own.
+    pub fn of_group(&self, group: &Group) -> Self {
+        Self { target_bytes: group.target_bytes().unwrap_or(self.target_bytes), ..self.clone() }
     }
 }
 
@@ -134,14 +139,19 @@ fn compression(table: &LoadedTable) -> Result<Codec, String> {
     }
 }
 
-/// What the planner needs of a dataset's settings.
-pub fn plan_settings(settings: &CompactionSettings) -> PlanSettings {
-    PlanSettings::from_megabytes(
+/// What the planner needs of a dataset's settings. Size tiers are for datasets with `timeColumn` (design section 3).
+pub fn plan_settings(dataset: &Dataset) -> PlanSettings {
+    let settings = &dataset.compaction;
+    let count = |files: u64| usize::try_from(files).unwrap_or(usize::MAX);
+    let sizes = PlanSettings::from_megabytes(
         settings.target_size_mb,
         settings.min_file_size_mb,
-        usize::try_from(settings.backlog_file_threshold).unwrap_or(usize::MAX),
+        count(settings.backlog_file_threshold),
         settings.group_budget_mb,
-    )
+    );
+    let min_files = settings.compact_min_files.filter(|_| dataset.time_column.is_some()).map(count);
+    let cold_after = settings.compact_cold_after.map(|after| i64::try_from(after.as_micros()).unwrap_or(i64::MAX));
+    sizes.with_times(min_files, cold_after)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! - [`partition`]: the typed partition tuple and its JSON form;
 //! - [`mod@file`]: what the planner knows of a data file or a delete file;
 //! - [`key`]: encoded key bounds and ranges, and what they prove;
+//! - [`tier`]: files of similar size;
 //! - [`order`]: the row order of a dataset;
 //! - [`message`]: what stands in the queue;
 //! - [`rule`], [`reason`], [`outcome`]: why a partition was taken or left, and how it ended.
@@ -21,6 +22,7 @@ pub mod outcome;
 pub mod partition;
 pub mod reason;
 pub mod rule;
+pub mod tier;
 
 pub use blob_id::{BlobId, BlobIdError};
 pub use blob_url::UrlForm;
@@ -30,5 +32,6 @@ pub use message::{BadMessage, Message, MessageKind, PartitionJson, parse_message
 pub use order::{OrderColumn, RowOrder};
 pub use outcome::Outcome;
 pub use partition::{PartitionKey, PartitionValue, Scalar, ScalarType};
-pub use reason::{LeftReason, SelectReason};
+pub use reason::{LeftReason, Moment, SelectReason};
 pub use rule::Rule;
+pub use tier::{TierCounts, TierSizes, size_tier};

@@ -2,7 +2,23 @@
 
 use std::fmt;
 
+use chrono::{DateTime, SecondsFormat};
+
 use crate::rule::Rule;
+use crate::tier::TierSizes;
+
+/// A point in time of a table's own time column: microseconds from 1970-01-01 UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(pub i64);
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match DateTime::from_timestamp_micros(self.0) {
+            Some(time) => f.write_str(&time.to_rfc3339_opts(SecondsFormat::Secs, true)),
+            None => write!(f, "{} microseconds from 1970", self.0),
+        }
+    }
+}
 
 /// Why a partition was selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +37,22 @@ pub enum SelectReason {
         /// Their bytes.
         bytes: u64,
     },
+    /// Enough neighbours of one size tier.
+    Tier {
+        /// Files of the tier.
+        files: usize,
+        /// The tier.
+        tier: usize,
+        /// `compactMinFiles`.
+        min_files: usize,
+    },
+    /// The time of the partition is past, and it is not one sorted run.
+    Cold {
+        /// Live files found.
+        files: usize,
+        /// Where its time ends.
+        end: Moment,
+    },
     /// The partition is not one sorted run.
     NotOneSortedRun {
         /// Live files found.
@@ -35,6 +67,12 @@ impl fmt::Display for SelectReason {
                 write!(f, "{small} small files, more than backlogFileThreshold {threshold}")
             }
             SelectReason::SmallFiles { small, bytes } => write!(f, "{small} small files, {}", Megabytes(*bytes)),
+            SelectReason::Tier { files, tier, min_files } => {
+                write!(f, "{files} neighbours of one size ({}), at least compactMinFiles {min_files}", TierSizes(*tier))
+            }
+            SelectReason::Cold { files, end } => {
+                write!(f, "its time ended at {end}, and its {files} files are not one sorted run")
+            }
             SelectReason::NotOneSortedRun { files } => write!(f, "{files} files that are not one sorted run"),
         }
     }
@@ -88,6 +126,49 @@ pub enum LeftReason {
         files: usize,
         /// `groupBudgetMb` in bytes.
         budget_bytes: u64,
+    },
+    /// No size tier has enough neighbours.
+    FewOfOneSize {
+        /// Files of the tier that has most.
+        most: usize,
+        /// `compactMinFiles`.
+        min_files: usize,
+    },
+    /// `compactMinFiles` is `off`, or the dataset has no `timeColumn`.
+    NoTiers,
+    /// `compactColdAfter` is `off`.
+    ColdIsOff,
+    /// The partition has no end in time: the table is not partitioned by the dataset's `timeColumn`.
+    NoEndInTime,
+    /// The table has no time far enough past the partition's end yet.
+    NotCold {
+        /// The time of `timeColumn` from which the partition is cold.
+        cold_at: Moment,
+        /// The table's highest time.
+        highest: Option<Moment>,
+    },
+    /// Late data waits beside the large rest of a cold partition until it is worth rewriting that.
+    LateData {
+        /// Late files.
+        files: usize,
+        /// Their bytes.
+        bytes: u64,
+        /// Bytes that would have to be written again.
+        beside: u64,
+    },
+    /// One small file outweighs all the others, which wait until they are as much.
+    OneOutweighs {
+        /// The file.
+        path: String,
+        /// Its bytes.
+        bytes: u64,
+        /// Bytes of the small files after it.
+        rest: u64,
+    },
+    /// A merge would not lower the number of files.
+    NoFewerFiles {
+        /// Files that could be merged.
+        files: usize,
     },
     /// The rule is known, but this version selects nothing by it.
     RuleSelectsNothing {
@@ -171,6 +252,33 @@ impl fmt::Display for LeftReason {
                 "no two of {files} files that may be merged fit groupBudgetMb {}; raise it",
                 Megabytes(*budget_bytes)
             ),
+            LeftReason::FewOfOneSize { most, min_files } => {
+                write!(f, "at most {most} neighbours of one size, fewer than compactMinFiles {min_files}")
+            }
+            LeftReason::NoTiers => {
+                f.write_str("no size tiers: compactMinFiles is off or the dataset has no timeColumn")
+            }
+            LeftReason::ColdIsOff => f.write_str("compactColdAfter is off"),
+            LeftReason::NoEndInTime => f.write_str("the partition has no end in time: it is not one of timeColumn"),
+            LeftReason::NotCold { cold_at, highest: Some(highest) } => {
+                write!(f, "not cold: the table's time would have to reach {cold_at}, it is at {highest}")
+            }
+            LeftReason::NotCold { cold_at, highest: None } => {
+                write!(f, "not cold: the table's time would have to reach {cold_at}, and no file says where it is")
+            }
+            LeftReason::LateData { files, bytes, beside } => write!(
+                f,
+                "late data waits in its own tier: {files} files of {} together, less than a quarter of the {} beside them",
+                Megabytes(*bytes),
+                Megabytes(*beside)
+            ),
+            LeftReason::OneOutweighs { path, bytes, rest } => write!(
+                f,
+                "{path} of {} outweighs the small files after it ({}); they wait until they are as much",
+                Megabytes(*bytes),
+                Megabytes(*rest)
+            ),
+            LeftReason::NoFewerFiles { files } => write!(f, "merging {files} files would not make them fewer"),
             LeftReason::RuleSelectsNothing { rule } => write!(f, "rule {rule} selects nothing in this version"),
             LeftReason::HasDeleteFiles { deletes } => {
                 write!(f, "has delete files: {deletes} can apply to its data files")
@@ -219,6 +327,19 @@ mod tests {
             left.to_string(),
             "merged file would also be small: 40 small files of 400.0 KB together, below minFileSizeMb 32.0 MB and fewer \
              than backlogFileThreshold 100; --full merges them all the same"
+        );
+        assert_eq!(
+            SelectReason::Tier { files: 9, tier: 2, min_files: 8 }.to_string(),
+            "9 neighbours of one size (1 MB to 4 MB), at least compactMinFiles 8"
+        );
+        let end = Moment(1_793_491_200_000_000);
+        assert_eq!(
+            SelectReason::Cold { files: 3, end }.to_string(),
+            "its time ended at 2026-11-01T00:00:00Z, and its 3 files are not one sorted run"
+        );
+        assert_eq!(
+            LeftReason::NotCold { cold_at: Moment(end.0 + 3_600_000_000), highest: Some(end) }.to_string(),
+            "not cold: the table's time would have to reach 2026-11-01T01:00:00Z, it is at 2026-11-01T00:00:00Z"
         );
         assert_eq!(
             LeftReason::OverBudget { needed_mb: 900, budget_mb: 360 }.to_string(),

@@ -45,7 +45,7 @@ impl PassHere<'_> {
     }
 
     async fn dataset(&mut self, dataset: &Dataset) -> Result<(), PassError> {
-        let loaded = LoadedDataset::load(&*self.services.catalog, dataset, self.request).await?;
+        let loaded = LoadedDataset::load(&*self.services.catalog, dataset, self.request, self.rules).await?;
         let mut wanted: Vec<&PartitionStats> = loaded.stats.iter().collect();
         if !self.by_hand {
             if let Some(reason) = loaded.stopped() {

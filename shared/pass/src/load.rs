@@ -2,15 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use firn_compact::{plan_settings, prove_key_ranges};
+use firn_compact::{TableTime, plan_settings, prove_key_ranges};
 use firn_config::{Config, Dataset};
 use firn_model::{LeftReason, PartitionKey, RowOrder, Rule};
 use firn_plan::{
-    Counts, PartitionDecision, PartitionFiles, PlanSettings, TableRules, left_by_counts, plan_by_strongest,
+    Counts, PartitionDecision, PartitionFiles, PlanSettings, TableRules, counts_of, left_by_counts, plan_by_strongest,
+    wants_key_ranges,
 };
 use firn_table::{
     Catalog, LoadedTable, NextStep, OrderColumns, PartitionFacts, PartitionFilter, PartitionStats, PartitionTerm,
-    TableError, TableIdent, partition_facts, partition_stats, row_order,
+    SizeLimits, TableError, TableIdent, partition_facts, partition_stats, row_order,
 };
 
 use crate::report::{PassError, PlannedPartition};
@@ -27,24 +28,29 @@ pub(crate) struct LoadedDataset<'a> {
     /// Largest debt first, so that a pass that is cut short has done what matters most.
     pub(crate) stats: Vec<PartitionStats>,
     settings: PlanSettings,
+    time: TableTime,
 }
 
 impl<'a> LoadedDataset<'a> {
-    /// Loads the table of a dataset and counts the partitions that the request asks for; all of them for the default one.
+    /// Loads the table of a dataset and counts the partitions that the request asks for; all of them for the default one. `rules` are
+    /// those that it will be planned by.
     pub(crate) async fn load(
         catalog: &dyn Catalog,
         dataset: &'a Dataset,
         request: &ManualRequest,
+        rules: &[Rule],
     ) -> Result<Self, PassError> {
         let ident = TableIdent::new(dataset.table.namespace.iter().cloned(), dataset.table.name.clone());
         let table = catalog.load(&ident).await.map_err(pass_error)?;
         let order = row_order(&table.metadata, &OrderColumns::from(dataset))
             .map_err(|error| PassError::Usage(format!("dataset \"{}\": {error}", dataset.name)))?;
         let filter = filter(&table, dataset, request)?;
-        let small_below = dataset.compaction.min_file_bytes();
-        let mut stats = partition_stats(&table, &dataset.branch, &filter, small_below).await.map_err(pass_error)?;
+        let settings = plan_settings(dataset);
+        let limits = SizeLimits { small_below: settings.min_file_bytes, large_from: settings.nearly_target_bytes() };
+        let mut stats = partition_stats(&table, &dataset.branch, &filter, limits).await.map_err(pass_error)?;
         stats.sort_by_key(|partition| std::cmp::Reverse((partition.small_files, partition.files)));
-        Ok(Self { dataset, table, order, stats, settings: plan_settings(&dataset.compaction) })
+        let time = TableTime::load(&table, dataset, rules).await.map_err(pass_error)?;
+        Ok(Self { dataset, table, order, stats, settings, time })
     }
 
     /// Why nothing of this table is planned.
@@ -56,11 +62,17 @@ impl<'a> LoadedDataset<'a> {
     }
 
     /// Why a partition needs no look at its files.
-    pub(crate) fn left_by_counts(&self, stats: &PartitionStats, rules: &[Rule]) -> Option<LeftReason> {
+    pub(crate) fn left_by_counts(&self, stats: &PartitionStats, rules: &[Rule]) -> Option<(Rule, LeftReason)> {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let counts =
-            Counts { files: count(stats.files), small_files: count(stats.small_files), small_bytes: stats.small_bytes };
-        left_by_counts(counts, &self.settings, rules).map(|(_, reason)| reason)
+        let counts = Counts {
+            files: count(stats.files),
+            small_files: count(stats.small_files),
+            small_bytes: stats.small_bytes,
+            tiers: stats.tiers,
+            large_files: count(stats.large_files),
+            coldness: self.settings.coldness(self.time.of(&stats.key)),
+        };
+        left_by_counts(counts, &self.settings, rules)
     }
 
     /// The facts of a few partitions.
@@ -74,10 +86,12 @@ impl<'a> LoadedDataset<'a> {
 
     /// What the strongest of the rules that selects a partition does with it.
     pub(crate) async fn decide(&self, facts: &mut PartitionFacts, rules: &[Rule]) -> (Rule, PartitionDecision) {
-        if let Some(strongest) = rules.first() {
-            prove_key_ranges(&self.table, &self.order, facts, *strongest).await;
+        let time = self.time.of(&facts.key);
+        let counts = counts_of(&PartitionFiles { files: &facts.files, deletes: &facts.deletes, time }, &self.settings);
+        if wants_key_ranges(counts, &self.settings, rules) {
+            prove_key_ranges(&self.table, &self.order, facts).await;
         }
-        let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes };
+        let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
         let table = TableRules {
             format_version: self.table.format_version() as u8,
             enabled: self.table.is_enabled(),
@@ -154,6 +168,8 @@ pub(crate) fn pass_error(error: TableError) -> PassError {
 mod tests {
     use std::sync::Arc;
 
+    use firn_model::TierCounts;
+
     use super::*;
 
     fn stats(files: u64) -> PartitionStats {
@@ -164,6 +180,8 @@ mod tests {
             rows: 0,
             small_files: 0,
             small_bytes: 0,
+            tiers: TierCounts::default(),
+            large_files: 0,
             delete_files: 0,
         }
     }

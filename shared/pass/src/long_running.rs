@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::{TimeDelta, Utc};
 use firn_compact::Services;
 use firn_config::{Config, Dataset};
-use firn_plan::tick_rules;
+use firn_plan::{pass_rule, tick_rules};
 use firn_telemetry::Emitter;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
@@ -69,7 +69,7 @@ async fn one_pass(
 ) -> PassSummary {
     let rules = tick_rules(schedule_due);
     let id = Uuid::new_v4().to_string();
-    let events = &PassEvents::new(emitter, id.clone(), id, rules[0]);
+    let events = &PassEvents::new(emitter, id.clone(), id, pass_rule(schedule_due));
     let request = &ManualRequest::default();
     let pass = PassHere { services, events, request, report, rules, by_hand: false, summary: PassSummary::default() };
     let summary = pass.run(datasets).await;

@@ -9,7 +9,8 @@ use firn_compact::Services;
 use firn_config::{Config, Dataset};
 use firn_model::{FileFacts, PartitionKey, RowOrder};
 use firn_table::{
-    LoadedTable, OrderColumns, PartitionFilter, TableIdent, audit, partition_facts, partition_stats, row_order,
+    LoadedTable, OrderColumns, PartitionFilter, SizeLimits, TableIdent, audit, partition_facts, partition_stats,
+    row_order,
 };
 use tokio::runtime::Handle;
 
@@ -73,7 +74,9 @@ struct Proofs {
 
 async fn claims_of(table: &LoadedTable, dataset: &Dataset, order: &RowOrder) -> Result<Proofs, PassError> {
     let schema = table.arrow_schema().map_err(pass_error)?;
-    let stats = partition_stats(table, &dataset.branch, &PartitionFilter::all(), 0).await.map_err(pass_error)?;
+    let stats = partition_stats(table, &dataset.branch, &PartitionFilter::all(), SizeLimits::default())
+        .await
+        .map_err(pass_error)?;
     let mut proofs = Proofs::default();
     for partition in stats {
         let wanted: HashSet<PartitionKey> = [PartitionKey::clone(&partition.key)].into();

@@ -22,12 +22,24 @@ pub enum PartitionDecision {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     files: Vec<FileFacts>,
+    target_bytes: Option<u64>,
 }
 
 impl Group {
     pub(crate) fn new(mut files: Vec<FileFacts>) -> Self {
         files.sort_by(|a, b| commit_key(a).cmp(&commit_key(b)));
-        Self { files }
+        Self { files, target_bytes: None }
+    }
+
+    /// The same, written into files of another size.
+    pub(crate) fn with_target(self, target_bytes: u64) -> Self {
+        Self { target_bytes: Some(target_bytes), ..self }
+    }
+
+    /// Size of the files to write where it is not the target size: a group in the middle of a sorted run leaves no file below 75 % of the
+    /// target behind, so its files are of equal size.
+    pub fn target_bytes(&self) -> Option<u64> {
+        self.target_bytes
     }
 
     /// The files in commit order: by data sequence number, then path bytes; among files of number 0 the position of the
@@ -69,7 +81,8 @@ impl Group {
             })
             .min_by_key(|at| at.abs_diff(middle))?;
         let (first, second) = self.files.split_at(cut);
-        Some((Group { files: first.to_vec() }, Group { files: second.to_vec() }))
+        let half = |files: &[FileFacts]| Group { files: files.to_vec(), target_bytes: None };
+        Some((half(first), half(second)))
     }
 
     /// Bytes of the files.

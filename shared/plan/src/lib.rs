@@ -4,21 +4,35 @@
 //! - [`plan_by_strongest`]: the same by the strongest of several rules, as a tick asks;
 //! - [`decide_by_counts`]: the part of a rule that needs counts only, so that most partitions need not be loaded.
 //!
-//! A partition goes through `planner`: checks, `size_rule`, `sorted_run`, then `runs` (which files may be merged together)
-//! and `cut` (how much at once).
+//! A partition goes through `planner`: what [`forbids()`] any merge, what its rule asks for ([`rule_predicate`], one file a rule), then for
+//! rule tier `tiers`, for cold and full `sorted_run`, `key_parts` and `late`; then `runs` (which files may be merged together), `cut`
+//! (how much at once), and whether a group is worth it (`grouping`).
 
+mod age;
 mod cut;
 mod decision;
+mod forbids;
+mod grouping;
+mod key_parts;
+mod late;
+mod outputs;
+mod outweighed;
 mod overlap;
 mod planner;
+mod rules;
 mod runs;
 mod settings;
 mod size_rule;
 mod sorted_run;
 mod strongest;
+mod tiers;
 
+pub use age::{Coldness, PartitionTime};
 pub use decision::{Group, PartitionDecision};
-pub use planner::plan_partition;
+pub use forbids::{Forbid, forbids};
+pub use outputs::expected_outputs;
+pub use planner::{counts_of, plan_partition};
+pub use rules::{RulePredicate, rule_predicate};
 pub use settings::{PartitionFiles, PlanSettings, TableRules};
-pub use size_rule::{Counts, SizeDecision, decide_by_counts};
-pub use strongest::{left_by_counts, plan_by_strongest, tick_rules};
+pub use size_rule::{Counts, SizeDecision, decide_by_counts, wants_key_ranges};
+pub use strongest::{left_by_counts, pass_rule, plan_by_strongest, tick_rules};

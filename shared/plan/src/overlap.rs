@@ -48,8 +48,8 @@ pub(crate) fn proved_before(order: &RowOrder, a: &FileFacts, b: &FileFacts) -> b
 fn bounds_before(order: &RowOrder, a: &FileFacts, b: &FileFacts, may_touch: bool) -> bool {
     let compared = order.dedup_columns.unwrap_or(order.columns.len());
     for (at, column) in order.columns.iter().take(compared).enumerate() {
-        let bounds = |file: &FileFacts| file.key_bounds.get(at).cloned().flatten();
-        let (Some(a), Some(b)) = (bounds(a), bounds(b)) else { return false };
+        let (Some(a), Some(b)) = (a.key_bounds.get(at), b.key_bounds.get(at)) else { return false };
+        let (Some(a), Some(b)) = (a, b) else { return false };
         let step = if column.descending { b.upper.cmp(&a.lower) } else { a.upper.cmp(&b.lower) };
         match step {
             Ordering::Less => return true,

@@ -1,27 +1,31 @@
 //! The plan of one partition.
 
-use std::ops::Range;
+use firn_model::{FileFacts, LeftReason, Rule, SelectReason, TierCounts};
 
-use firn_model::{FileFacts, FileFormat, LeftReason, Rule, SelectReason};
-
-use crate::cut::{Limits, Piece, cut};
 use crate::decision::{Group, PartitionDecision};
-use crate::runs::{Run, RunRules, Runs, with_commit_order, without_commit_order};
+use crate::forbids::check_all;
+use crate::grouping::Grouping;
+use crate::key_parts::key_parts;
+use crate::late;
+use crate::outweighed::drop_what_outweighs;
+use crate::runs::Run;
 use crate::settings::{PartitionFiles, PlanSettings, TableRules};
 use crate::size_rule::{Counts, SizeDecision, decide_by_counts};
 use crate::sorted_run::is_one_sorted_run;
+use crate::tiers::{is_in_tier, tier_merges};
 
 /// Decides what a rule does with a partition.
 ///
-/// First what forbids any merge: `firn.enabled=false`, format version 3, files that are not Parquet, delete files that can
-/// apply. Then the rule (design section 3). Then the commit order, for datasets with `seriesColumns` or `dedup` (design
-/// section 5). Then the budget of a commit.
+/// First what forbids any merge ([`crate::forbids()`]). Then the rule (design section 3). Then the commit order, for datasets with
+/// `seriesColumns` or `dedup` (design section 5). Then the budget of a commit. A group is taken only if it makes the files fewer or,
+/// under full and cold, if its files are not one sorted run.
 ///
 /// The groups of one decision may be committed in any order, by any number of workers. Planned again after the merges, the
-/// same rule selects nothing, unless a merge proved key ranges that were not proved before and by them frees more files.
+/// same rule selects nothing, unless a merge proved key ranges that were not proved before and by them frees more files, or
+/// what was written has another size than the files that were read.
 ///
-/// `full` takes every file. A partition above the budget becomes several sorted runs, one for each group of neighbours in
-/// commit order, and a group that is one sorted run is not merged again.
+/// `full` and `cold` merge what overlaps; files that are proved to share no key with others stay. A partition above the budget becomes
+/// several sorted runs, one for each group of neighbours in commit order, and a group that is one sorted run is not merged again.
 pub fn plan_partition(
     partition: PartitionFiles<'_>,
     table: &TableRules<'_>,
@@ -35,6 +39,25 @@ pub fn plan_partition(
     }
 }
 
+/// The counts of a partition whose files are known.
+pub fn counts_of(partition: &PartitionFiles<'_>, settings: &PlanSettings) -> Counts {
+    let mut counts = Counts { coldness: settings.coldness(partition.time), ..Counts::default() };
+    let mut tiers = TierCounts::default();
+    for file in partition.files {
+        counts.files += 1;
+        if settings.is_small(file) {
+            counts.small_files += 1;
+            counts.small_bytes += file.size;
+        }
+        if settings.is_large(file) {
+            counts.large_files += 1;
+        } else {
+            tiers.count(file.size);
+        }
+    }
+    Counts { tiers, ..counts }
+}
+
 struct Planner<'a> {
     files: &'a [FileFacts],
     table: &'a TableRules<'a>,
@@ -44,120 +67,136 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn plan(&self, partition: PartitionFiles<'_>) -> Result<PartitionDecision, LeftReason> {
-        self.check_mergeable(partition)?;
-        let reason = self.select()?;
-        let runs = self.runs()?;
-        let cuts: Vec<Vec<usize>> = runs.runs.iter().flat_map(|run| self.cut(run)).collect();
+        check_all(&partition, self.table)?;
+        let counts = counts_of(&partition, self.settings);
+        let (reason, groups) = match decide_by_counts(counts, self.settings, self.rule) {
+            SizeDecision::Left(reason) => return Err(reason),
+            SizeDecision::Selected(reason) => (reason, self.small_files()?),
+            SizeDecision::LookAtFiles if self.rule == Rule::Tier => self.tiers(&counts)?,
+            SizeDecision::LookAtFiles => self.sorted_run(&counts)?,
+        };
+        Ok(PartitionDecision::Selected { reason, groups })
+    }
+
+    fn grouping(&self, floor: u64) -> Grouping<'_> {
+        Grouping { files: self.files, table: self.table, settings: self.settings, rule: self.rule, floor }
+    }
+
+    fn small_files(&self) -> Result<Vec<Group>, LeftReason> {
+        let grouping = self.grouping(self.settings.group_floor_bytes());
+        let runs = grouping.runs(&|file| self.settings.is_small(file))?;
+        let mut outweighs = None;
+        let trimmed: Vec<Run> = match self.rule {
+            Rule::Backlog => runs
+                .runs
+                .iter()
+                .map(|run| drop_what_outweighs(run, self.files, self.settings, &mut outweighs))
+                .collect(),
+            _ => runs.runs.clone(),
+        };
+        let cuts: Vec<Vec<usize>> = trimmed.iter().flat_map(|run| grouping.cut(run)).collect();
         let groups: Vec<Group> =
-            cuts.iter().filter(|files| self.is_worth(files)).map(|files| self.group(files)).collect();
-        if groups.is_empty() {
-            Err(self.nothing_left(runs, &cuts))
-        } else {
-            Ok(PartitionDecision::Selected { reason, groups })
+            cuts.iter().filter(|files| grouping.is_worth(files)).map(|files| grouping.group(files)).collect();
+        match (groups.is_empty(), outweighs) {
+            (false, _) => Ok(groups),
+            (true, Some(left)) => Err(left),
+            (true, None) => Err(grouping.nothing_left(runs, &cuts)),
         }
     }
 
-    fn check_mergeable(&self, partition: PartitionFiles<'_>) -> Result<(), LeftReason> {
-        if !self.table.enabled {
-            return Err(LeftReason::Disabled);
-        }
-        if self.table.format_version >= 3 {
-            return Err(LeftReason::FormatVersion3);
-        }
-        if let Some(file) = self.files.iter().find(|file| file.format != FileFormat::Parquet) {
-            return Err(LeftReason::NotParquet { path: file.path.clone() });
-        }
-        let may_apply = |delete: &&firn_model::DeleteFacts| self.files.iter().any(|file| delete.may_apply_to(file));
-        match partition.deletes.iter().filter(may_apply).count() {
-            0 => Ok(()),
-            deletes => Err(LeftReason::HasDeleteFiles { deletes }),
-        }
-    }
-
-    fn select(&self) -> Result<SelectReason, LeftReason> {
-        match decide_by_counts(self.counts(), self.settings, self.rule) {
-            SizeDecision::Selected(reason) => Ok(reason),
-            SizeDecision::Left(reason) => Err(reason),
-            SizeDecision::LookAtFiles => {
-                let files = self.files.len();
-                if is_one_sorted_run(self.table.order, self.settings, &self.files.iter().collect::<Vec<_>>()) {
-                    return Err(LeftReason::OneSortedRun { files });
+    fn tiers(&self, counts: &Counts) -> Result<(SelectReason, Vec<Group>), LeftReason> {
+        let min_files = self.settings.compact_min_files.ok_or(LeftReason::NoTiers)?;
+        // A group below 75 % of the target would be in a tier again.
+        let grouping = self.grouping(self.settings.nearly_target_bytes());
+        let keeps_order = self.table.order.keeps_commit_order;
+        let runs = grouping.runs(&|file| is_in_tier(self.settings, self.files, file))?;
+        let few = |most| LeftReason::FewOfOneSize { most, min_files };
+        let (mut asked, mut most, mut cuts) = (None, 0, Vec::new());
+        for run in &runs.runs {
+            let pieces: Vec<Vec<&FileFacts>> =
+                run.iter().map(|piece| piece.iter().map(|at| &self.files[*at]).collect()).collect();
+            let found = tier_merges(&pieces, self.settings, min_files, keeps_order);
+            most = most.max(found.most);
+            for merge in found.merges {
+                let worth: Vec<Vec<usize>> = grouping
+                    .cut(&merge.iter().map(|at| run[*at].clone()).collect::<Run>())
+                    .into_iter()
+                    .filter(|files| grouping.is_worth(files))
+                    .collect();
+                if !worth.is_empty() {
+                    asked = asked.or(found.reason.clone());
                 }
-                Ok(SelectReason::NotOneSortedRun { files })
+                cuts.extend(worth);
             }
         }
-    }
-
-    fn counts(&self) -> Counts {
-        let small = || self.files.iter().filter(|file| self.settings.is_small(file));
-        Counts {
-            files: self.files.len(),
-            small_files: small().count(),
-            small_bytes: small().map(|file| file.size).sum(),
+        match asked {
+            Some(reason) => Ok((reason, cuts.iter().map(|files| grouping.group(files)).collect())),
+            None if most >= min_files => Err(LeftReason::NoFewerFiles { files: most }),
+            None if runs.no_order.is_some() || runs.blocking.is_some() => Err(grouping.nothing_left(runs, &[])),
+            None => Err(few(most.min(counts.tiers.most()))),
         }
     }
 
-    fn runs(&self) -> Result<Runs, LeftReason> {
-        let order = self.table.order;
-        let is_full = self.rule == Rule::Full;
-        let rules = RunRules {
-            order,
-            is_candidate: &|file| is_full || self.settings.is_small(file),
-            is_finished: &|files| is_full && is_one_sorted_run(order, self.settings, files),
-            all_of_number_0: self.table.format_version > 1,
-            split_above: self.settings.group_budget_bytes,
-        };
-        if !order.keeps_commit_order {
-            return Ok(without_commit_order(self.files, rules));
-        }
-        if self.table.format_version == 1 && order.dedup_columns.is_some() {
-            let detail = "format version 1 has no sequence numbers, so a merged file would count as the newest write; \
-                          upgrade the table to version 2";
-            return Err(LeftReason::NoCommitOrder { detail: detail.to_owned() });
-        }
-        Ok(with_commit_order(self.files, rules))
-    }
-
-    /// A run in groups that fit the budget.
-    fn cut(&self, run: &Run) -> Vec<Vec<usize>> {
-        let pieces: Vec<Piece> = run
-            .iter()
-            .map(|piece| Piece { files: piece.len(), bytes: piece.iter().map(|at| self.files[*at].size).sum() })
-            .collect();
-        let limits = Limits {
-            budget: self.settings.group_budget_bytes.max(1),
-            floor: self.settings.group_floor_bytes(),
-            full: self.rule == Rule::Full,
-        };
-        let joined = |range: Range<usize>| run[range].concat();
-        cut(&pieces, limits).into_iter().map(joined).collect()
-    }
-
-    /// Whether merging a group brings anything: not for one file, nor under full for a part that is sorted already.
-    fn is_worth(&self, group: &[usize]) -> bool {
-        let already_sorted = || {
-            let files: Vec<&FileFacts> = group.iter().map(|at| &self.files[*at]).collect();
-            self.rule == Rule::Full && is_one_sorted_run(self.table.order, self.settings, &files)
-        };
-        group.len() > 1 && !already_sorted()
-    }
-
-    fn group(&self, files: &[usize]) -> Group {
-        Group::new(files.iter().map(|at| self.files[*at].clone()).collect())
-    }
-
-    /// Why a partition that the rule selects gives no group.
-    fn nothing_left(&self, runs: Runs, cuts: &[Vec<usize>]) -> LeftReason {
+    fn sorted_run(&self, counts: &Counts) -> Result<(SelectReason, Vec<Group>), LeftReason> {
         let files = self.files.len();
-        let budget_bytes = self.settings.group_budget_bytes;
-        if let Some(detail) = runs.no_order {
-            LeftReason::NoCommitOrder { detail }
-        } else if let Some(blocking) = runs.blocking {
-            LeftReason::CommitOrder { blocking: self.files[blocking].path.clone() }
-        } else if cuts.iter().any(|group| group.len() > 1) {
-            LeftReason::SortedRuns { files, runs: cuts.len(), budget_bytes }
+        let order = self.table.order;
+        if is_one_sorted_run(order, self.settings, &self.files.iter().collect::<Vec<_>>()) {
+            return Err(LeftReason::OneSortedRun { files });
+        }
+        let reason = match counts.coldness {
+            crate::age::Coldness::Cold { end } if self.rule == Rule::Cold => SelectReason::Cold { files, end },
+            _ => SelectReason::NotOneSortedRun { files },
+        };
+        let grouping = self.grouping(self.settings.group_floor_bytes());
+        let mut groups = Vec::new();
+        let mut left = None;
+        if order.is_unordered() {
+            let is_cold = self.rule == Rule::Cold;
+            let runs = grouping.runs(&|file| !is_cold || !self.settings.is_large(file))?;
+            let cuts: Vec<Vec<usize>> = runs.runs.iter().flat_map(|run| grouping.cut(run)).collect();
+            groups.extend(cuts.iter().filter(|files| grouping.is_worth(files)).map(|files| {
+                // Of several groups each would leave a file of its own below 75 % of the target.
+                if is_cold && cuts.len() > 1 { grouping.balanced(files) } else { grouping.group(files) }
+            }));
+            left = Some(grouping.nothing_left(runs, &cuts));
         } else {
-            LeftReason::AboveGroupBudget { files, budget_bytes }
+            for part in key_parts(order, self.settings, self.files) {
+                if part.files.len() < 2 {
+                    continue;
+                }
+                let members: Vec<&FileFacts> = part.files.iter().map(|at| &self.files[*at]).collect();
+                if self.rule == Rule::Cold
+                    && let Some(waits) = late::waits(order, self.settings, &members)
+                {
+                    left = Some(waits);
+                    continue;
+                }
+                let is_member: std::collections::HashSet<&str> =
+                    members.iter().map(|file| file.path.as_str()).collect();
+                let runs = grouping.runs(&|file| is_member.contains(file.path.as_str()))?;
+                let cuts: Vec<Vec<usize>> = runs.runs.iter().flat_map(|run| grouping.cut(run)).collect();
+                // One run by itself, but with a small file in the middle of the whole.
+                let leaves_a_gap = !part.is_last && members.iter().any(|file| !self.settings.is_large(file));
+                let is_worth =
+                    |group: &&Vec<usize>| grouping.is_worth(group) || leaves_a_gap && group.len() == part.files.len();
+                let worth: Vec<&Vec<usize>> = cuts.iter().filter(is_worth).collect();
+                let in_the_middle = !part.is_last && worth.len() == 1;
+                groups.extend(
+                    worth.iter().map(
+                        |files| {
+                            if in_the_middle { grouping.balanced(files) } else { grouping.group(files) }
+                        },
+                    ),
+                );
+                if worth.is_empty() {
+                    left = left.or(Some(grouping.nothing_left(runs, &cuts)));
+                }
+            }
+        }
+        match left.filter(|_| groups.is_empty()) {
+            Some(left) => Err(left),
+            None if groups.is_empty() => Err(LeftReason::OneSortedRun { files }),
+            None => Ok((reason, groups)),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use firn_model::{DeleteFacts, FileFacts, RowOrder};
 
+use crate::age::{Coldness, PartitionTime};
+
 /// Bytes in the megabytes of the configuration.
 const MEGABYTE: u64 = 1 << 20;
 
@@ -16,22 +18,44 @@ pub struct PlanSettings {
     pub backlog_file_threshold: usize,
     /// `groupBudgetMb`: input bytes that one commit may replace.
     pub group_budget_bytes: u64,
+    /// `compactMinFiles`: how many neighbours of one size tier are merged. None is `off`, also for a dataset without `timeColumn`.
+    pub compact_min_files: Option<usize>,
+    /// `compactColdAfter` in microseconds; None is `off`.
+    pub cold_after: Option<i64>,
 }
 
 impl PlanSettings {
-    /// The settings from megabytes (2^20 bytes), as the configuration has them.
+    /// The settings from megabytes (2^20 bytes), as the configuration has them; without tiers and cold partitions, which are
+    /// for datasets with `timeColumn`.
     pub fn from_megabytes(target: u64, min_file: u64, backlog_file_threshold: usize, group_budget: u64) -> Self {
         Self {
             target_bytes: target.saturating_mul(MEGABYTE),
             min_file_bytes: min_file.saturating_mul(MEGABYTE),
             backlog_file_threshold,
             group_budget_bytes: group_budget.saturating_mul(MEGABYTE),
+            compact_min_files: None,
+            cold_after: None,
         }
+    }
+
+    /// The same with `compactMinFiles` and `compactColdAfter` (microseconds); None is `off`.
+    pub fn with_times(self, compact_min_files: Option<usize>, cold_after: Option<i64>) -> Self {
+        Self { compact_min_files, cold_after, ..self }
     }
 
     /// Whether a file is small.
     pub fn is_small(&self, file: &FileFacts) -> bool {
         file.size < self.min_file_bytes
+    }
+
+    /// Whether a partition is cold.
+    pub fn coldness(&self, time: PartitionTime) -> Coldness {
+        Coldness::of(time, self.cold_after)
+    }
+
+    /// Whether a file is large enough to be part of one sorted run, and so in no tier.
+    pub fn is_large(&self, file: &FileFacts) -> bool {
+        file.size >= self.nearly_target_bytes()
     }
 
     /// 75 % of the target: from here on a file is large enough to be part of one sorted run (design section 3).
@@ -70,4 +94,6 @@ pub struct PartitionFiles<'a> {
     pub files: &'a [FileFacts],
     /// Live delete files that may concern them: those of the partition and those of unpartitioned specs.
     pub deletes: &'a [DeleteFacts],
+    /// When it ends, and how far the table is.
+    pub time: PartitionTime,
 }

@@ -7,46 +7,60 @@ use crate::planner::plan_partition;
 use crate::settings::{PartitionFiles, PlanSettings, TableRules};
 use crate::size_rule::{Counts, SizeDecision, decide_by_counts};
 
-/// The rules that a tick applies, strongest first: the backlog rule at every tick, the schedule's after a scheduled time.
+/// The rules that a tick applies, strongest first: cold, tier and backlog at every tick, the schedule's after a scheduled time.
 pub fn tick_rules(schedule_due: bool) -> &'static [Rule] {
-    const ALWAYS: [Rule; 1] = [Rule::Backlog];
-    const WITH_SCHEDULE: [Rule; 2] = [Rule::Schedule, Rule::Backlog];
-    if schedule_due { &WITH_SCHEDULE } else { &ALWAYS }
+    const WITH_SCHEDULE: [Rule; 4] = [Rule::Schedule, Rule::Cold, Rule::Tier, Rule::Backlog];
+    if schedule_due { &WITH_SCHEDULE } else { &WITH_SCHEDULE[1..] }
 }
 
-/// Plans a partition by the first of `rules` that selects it. When none does, the answer is the first rule with its reason: it
-/// asks for least. No rule at all selects nothing, which is said of the backlog rule.
+/// The rule by which a tick as a whole is known: the schedule's after a scheduled time, else backlog, the one that every dataset has.
+pub fn pass_rule(schedule_due: bool) -> Rule {
+    if schedule_due { Rule::Schedule } else { Rule::Backlog }
+}
+
+/// Plans a partition by the first of `rules` that selects it. When none does, the answer is the one that [`reported`] names, with its
+/// reason. No rule at all selects nothing, which is said of the backlog rule.
 pub fn plan_by_strongest(
     partition: PartitionFiles<'_>,
     table: &TableRules<'_>,
     settings: &PlanSettings,
     rules: &[Rule],
 ) -> (Rule, PartitionDecision) {
-    let mut left = None;
+    let mut left = Vec::new();
     for &rule in rules {
         match plan_partition(partition, table, settings, rule) {
             selected @ PartitionDecision::Selected { .. } => return (rule, selected),
-            decision @ PartitionDecision::Left(_) => left = left.or(Some((rule, decision))),
+            PartitionDecision::Left(reason) => left.push((rule, reason)),
         }
     }
-    left.unwrap_or_else(nothing_by_no_rule)
+    let (rule, reason) = reported(left).unwrap_or_else(nothing_by_no_rule);
+    (rule, PartitionDecision::Left(reason))
 }
 
 /// Why none of `rules` can select a partition, whatever its files are; None when they have to be looked at.
 pub fn left_by_counts(counts: Counts, settings: &PlanSettings, rules: &[Rule]) -> Option<(Rule, LeftReason)> {
-    let mut left = None;
+    let mut left = Vec::new();
     for &rule in rules {
         match decide_by_counts(counts, settings, rule) {
-            SizeDecision::Left(reason) => left = left.or(Some((rule, reason))),
+            SizeDecision::Left(reason) => left.push((rule, reason)),
             SizeDecision::Selected(_) | SizeDecision::LookAtFiles => return None,
         }
     }
-    left
+    reported(left)
 }
 
-fn nothing_by_no_rule() -> (Rule, PartitionDecision) {
+/// Of several reasons, strongest rule first, the one that is told: of the schedule and what is by hand, because they ask for least; else of
+/// the weakest rule, which every dataset has. That data waits is told in any case.
+fn reported(left: Vec<(Rule, LeftReason)>) -> Option<(Rule, LeftReason)> {
+    let waits = left.iter().position(|(_, reason)| matches!(reason, LeftReason::LateData { .. }));
+    let by_hand = left.iter().position(|(rule, _)| *rule >= Rule::Schedule);
+    let at = by_hand.or(waits).unwrap_or(left.len().saturating_sub(1));
+    left.into_iter().nth(at)
+}
+
+fn nothing_by_no_rule() -> (Rule, LeftReason) {
     let rule = Rule::Backlog;
-    (rule, PartitionDecision::Left(LeftReason::RuleSelectsNothing { rule }))
+    (rule, LeftReason::RuleSelectsNothing { rule })
 }
 
 #[cfg(test)]
@@ -56,14 +70,15 @@ mod tests {
     const MB: u64 = 1 << 20;
 
     fn left(small_files: usize, small_bytes: u64, rules: &[Rule]) -> Option<Rule> {
-        let counts = Counts { files: small_files, small_files, small_bytes };
+        let counts = Counts { files: small_files, small_files, small_bytes, ..Counts::default() };
         left_by_counts(counts, &PlanSettings::default(), rules).map(|(rule, _)| rule)
     }
 
     #[test]
-    fn a_tick_asks_by_backlog_and_after_a_scheduled_time_by_the_stronger_rule_first() {
-        assert_eq!(tick_rules(false), [Rule::Backlog]);
-        assert_eq!(tick_rules(true), [Rule::Schedule, Rule::Backlog]);
+    fn a_tick_asks_by_the_stronger_rule_first() {
+        assert_eq!(tick_rules(false), [Rule::Cold, Rule::Tier, Rule::Backlog]);
+        assert_eq!(tick_rules(true), [Rule::Schedule, Rule::Cold, Rule::Tier, Rule::Backlog]);
+        assert_eq!([false, true].map(pass_rule), [Rule::Backlog, Rule::Schedule]);
         for due in [false, true] {
             assert!(tick_rules(due).is_sorted_by(|a, b| a > b), "strongest first");
         }

@@ -8,7 +8,8 @@ use firn_model::{
     DeleteFacts, DeleteKind, FileFacts, FileFormat, LeftReason, PartitionKey, RowOrder, Rule, SelectReason,
 };
 use firn_plan::{
-    PartitionDecision, PartitionFiles, PlanSettings, TableRules, plan_by_strongest, plan_partition, tick_rules,
+    PartitionDecision, PartitionFiles, PartitionTime, PlanSettings, TableRules, plan_by_strongest, plan_partition,
+    tick_rules,
 };
 
 const K: (u8, u8) = (1, 1);
@@ -32,7 +33,7 @@ fn decide_in(
     rule: Rule,
 ) -> PartitionDecision {
     let table = TableRules { format_version, enabled: true, order };
-    plan_partition(PartitionFiles { files, deletes: &[] }, &table, settings, rule)
+    plan_partition(PartitionFiles { files, deletes: &[], time: PartitionTime::default() }, &table, settings, rule)
 }
 
 /// Paths of the groups, or the reason.
@@ -201,7 +202,12 @@ fn what_forbids_a_merge_is_said_in_order() {
     let left = |enabled, format_version, files: &[FileFacts], delete: &DeleteFacts| {
         let deletes = std::slice::from_ref(delete);
         let table = TableRules { format_version, enabled, order: &order };
-        match plan_partition(PartitionFiles { files, deletes }, &table, &eager(), Rule::Full) {
+        match plan_partition(
+            PartitionFiles { files, deletes, time: PartitionTime::default() },
+            &table,
+            &eager(),
+            Rule::Full,
+        ) {
             PartitionDecision::Left(reason) => reason,
             selected => panic!("{selected}"),
         }
@@ -214,7 +220,7 @@ fn what_forbids_a_merge_is_said_in_order() {
     // An equality delete reaches only what was written before it.
     let older = DeleteFacts { data_sequence_number: 1, ..delete };
     let decision = plan_partition(
-        PartitionFiles { files: &files, deletes: &[older] },
+        PartitionFiles { files: &files, deletes: &[older], time: PartitionTime::default() },
         &TableRules { format_version: 2, enabled: true, order: &order },
         &eager(),
         Rule::Full,
@@ -448,7 +454,8 @@ fn a_decision_says_what_and_why() {
         shown(&small_large_small(), Rule::Manual),
         "left: commit order: no two small files are neighbours, F2 lies between them"
     );
-    assert_eq!(shown(&small_large_small(), Rule::Cold), "left: rule cold selects nothing in this version");
+    assert_eq!(shown(&small_large_small(), Rule::Cold), "left: compactColdAfter is off");
+    assert_eq!(shown(&small_large_small(), Rule::Backfill), "left: rule backfill selects nothing in this version");
     assert_eq!(shown(&[], Rule::Manual), "left: nothing to merge: 0 small of 0 files");
 }
 
@@ -458,7 +465,7 @@ fn the_strongest_rule_that_selects_wins() {
     let table = TableRules { format_version: 2, enabled: true, order: &order };
     let ask = |files: &[File], schedule_due: bool| {
         let files = facts(files);
-        let partition = PartitionFiles { files: &files, deletes: &[] };
+        let partition = PartitionFiles { files: &files, deletes: &[], time: PartitionTime::default() };
         plan_by_strongest(partition, &table, &PlanSettings::default(), tick_rules(schedule_due))
     };
     let many: Vec<File> = (0..101).map(|at| File::new(&format!("F{at:03}"), at + 1, MB, &[K])).collect();

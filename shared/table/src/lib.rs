@@ -54,4 +54,7 @@ pub use partition_json::partition_from_json;
 pub use places::{TablePlaces, other_optimizer};
 pub use reachable::{FileReference, ManifestWalk, RefersBy, WalkCounts};
 pub use references::{BranchFacts, History, RefFacts, SnapshotFacts};
-pub use scan::{Audit, PartitionFacts, PartitionStats, audit, partition_facts, partition_stats};
+pub use scan::{
+    Audit, PartitionFacts, PartitionStats, SizeLimits, TimeColumn, audit, highest_time, partition_facts,
+    partition_stats,
+};

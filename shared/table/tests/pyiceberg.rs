@@ -8,8 +8,8 @@ use std::sync::Arc;
 use firn_model::{FileFacts, RowOrder};
 use firn_storage::RoutingStore;
 use firn_table::{
-    Catalog, LoadedTable, OrderColumns, PartitionFacts, PartitionFilter, SqlCatalog, TableStore, partition_facts,
-    partition_stats, row_order,
+    Catalog, LoadedTable, OrderColumns, PartitionFacts, PartitionFilter, SizeLimits, SqlCatalog, TableStore,
+    partition_facts, partition_stats, row_order,
 };
 use firn_test_support::{Lake, Python};
 use serde_json::{Value, json};
@@ -23,7 +23,8 @@ async fn load(lake: &Lake, table: &str) -> LoadedTable {
 
 /// Facts of every partition.
 async fn all_facts(table: &LoadedTable, order: &RowOrder) -> Vec<PartitionFacts> {
-    let stats = partition_stats(table, "main", &PartitionFilter::all(), 1 << 25).await.unwrap();
+    let stats =
+        partition_stats(table, "main", &PartitionFilter::all(), SizeLimits::small_below(1 << 25)).await.unwrap();
     let wanted: HashSet<_> = stats.iter().map(|stats| (*stats.key).clone()).collect();
     let facts = partition_facts(table, "main", &wanted, order).await.unwrap();
     for stats in &stats {

@@ -122,7 +122,7 @@ fn a_tick_is_told_from_a_pass_by_hand() {
     let query = query(&alerts()["no-tick"]);
     let rules = between(&query, "tostring(line.rule) in (", ')')[0];
     let rules: Vec<&str> = rules.split(", ").map(|rule| rule.trim_matches('\'')).collect();
-    let ticks: Vec<&str> = [false, true].map(|due| firn_plan::tick_rules(due)[0].as_str()).into();
+    let ticks: Vec<&str> = [false, true].map(|due| firn_plan::pass_rule(due).as_str()).into();
     assert_eq!(rules, ticks);
     for by_hand in [Rule::Manual, Rule::Full] {
         assert!(!rules.contains(&by_hand.as_str()));

@@ -89,7 +89,7 @@ async fn dry_run(
     let mut partitions = Vec::new();
     let datasets = chosen(&host.config, request.dataset.as_deref())?;
     for dataset in &datasets {
-        let loaded = LoadedDataset::load(&*host.compact.catalog, dataset, request).await?;
+        let loaded = LoadedDataset::load(&*host.compact.catalog, dataset, request, &[rule]).await?;
         let stats: Vec<_> = loaded.stats.iter().collect();
         for batch in batches(&stats) {
             let mut facts = loaded.facts(batch).await?;

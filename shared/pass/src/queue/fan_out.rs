@@ -62,7 +62,7 @@ impl FanOutPass<'_> {
     ) -> Result<(), PassError> {
         let mut records = Records::read(self.host, &dataset.name).await?;
         progress.passes = records.passes();
-        let loaded = LoadedDataset::load(&*self.host.compact.catalog, dataset, self.request).await?;
+        let loaded = LoadedDataset::load(&*self.host.compact.catalog, dataset, self.request, rules).await?;
         progress.snapshot_id = loaded.table.head(&dataset.branch).map(|snapshot| snapshot.snapshot_id());
         progress.counts.partitions = loaded.stats.len() as u64;
         if let Some(reason) = loaded.stopped() {
@@ -103,7 +103,7 @@ impl DatasetRun<'_> {
         for stats in &self.loaded.stats {
             let rules = self.rules_for(stats, &uuid, &situation);
             match self.loaded.left_by_counts(stats, &rules) {
-                Some(reason) => self.left(&stats.key, rules[0], reason.to_string()),
+                Some((rule, reason)) => self.left(&stats.key, rule, reason.to_string()),
                 None => wanted.push(stats),
             }
         }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use firn_compact::HostServices;
 use firn_config::{Dataset, hours, minutes};
 use firn_model::Rule;
-use firn_plan::tick_rules;
+use firn_plan::{pass_rule, tick_rules};
 use firn_state::{COMPACT_TICKS, DatasetCursor, PassRecord, Read, TickRecord};
 use uuid::Uuid;
 
@@ -113,7 +113,7 @@ impl DatasetsDue {
     }
 
     fn strongest(&self) -> Rule {
-        tick_rules(self.scheduled().is_some())[0]
+        pass_rule(self.scheduled().is_some())
     }
 }
 

@@ -26,6 +26,8 @@ use serde_json::Value;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
+/// Field id of `ts`.
+const TS: i32 = 3;
 /// One megabyte.
 pub const MB: u64 = 1 << 20;
 
@@ -41,7 +43,8 @@ pub struct Lake {
 }
 
 impl Lake {
-    /// Without tables. `compaction` is the content of that section, `datasets` are names of datasets and of their tables.
+    /// Without tables. `compaction` is the content of that section, `datasets` are names of datasets and of their tables,
+    /// each with further keys after a blank.
     pub async fn new(at: &str, compaction: &str, datasets: &[&str]) -> Lake {
         let folder = TempDir::new().unwrap();
         let database = folder.path().join("catalog.db");
@@ -62,7 +65,11 @@ impl Lake {
         queue.create().await.unwrap();
         let blobs = Arc::new(MemoryStore::with_clock(clock.clone()));
         let root = BlobId { account: "acct".into(), container: "firn-state".into(), key: String::new() };
-        let datasets: Vec<String> = datasets.iter().map(|name| format!("{{name: {name}, table: db.{name}}}")).collect();
+        let dataset = |name: &&str| match name.split_once(' ') {
+            Some((name, keys)) => format!("{{name: {name}, table: db.{name}, {keys}}}"),
+            None => format!("{{name: {name}, table: db.{name}}}"),
+        };
+        let datasets: Vec<String> = datasets.iter().map(dataset).collect();
         let config = format!(
             "catalog: {{type: sql, uri: 'sqlite:///{}', name: lake, warehouse: 'file://{}/wh'}}\n\
              compaction: {{{compaction}}}\n\
@@ -93,14 +100,29 @@ impl Lake {
 
     /// Creates the table of a dataset, partitioned by the string `p`.
     pub async fn create(&self, name: &str, properties: &[(&str, &str)]) {
+        self.create_table(name, properties, false).await;
+    }
+
+    /// Creates the table of a dataset, partitioned by the day of `ts`.
+    pub async fn create_by_day(&self, name: &str) {
+        self.create_table(name, &[], true).await;
+    }
+
+    async fn create_table(&self, name: &str, properties: &[(&str, &str)], by_day: bool) {
         let location = format!("file://{}/wh/db/{name}", self.folder.path().display());
         let field =
             |id, name: &str, kind| Arc::new(NestedField::optional(id, name, iceberg::spec::Type::Primitive(kind)));
         let schema = Schema::builder()
-            .with_fields([field(1, "id", PrimitiveType::Long), field(2, "p", PrimitiveType::String)])
+            .with_fields([
+                field(1, "id", PrimitiveType::Long),
+                field(2, "p", PrimitiveType::String),
+                field(TS, "ts", PrimitiveType::Timestamptz),
+            ])
             .build()
             .unwrap();
-        let spec = UnboundPartitionSpec::builder().add_partition_field(2, "p", Transform::Identity).unwrap().build();
+        let (source, field, transform) =
+            if by_day { (TS, "day", Transform::Day) } else { (2, "p", Transform::Identity) };
+        let spec = UnboundPartitionSpec::builder().add_partition_field(source, field, transform).unwrap().build();
         let creation = TableCreation::builder()
             .name(name.to_owned())
             .location(location.clone())
@@ -127,6 +149,21 @@ impl Lake {
 
     /// Appends files of these sizes to partitions of a table, in one snapshot.
     pub async fn append(&self, name: &str, files: &[(&str, u64)]) {
+        let files = files.iter().map(|(partition, bytes)| (Literal::string(*partition), None, *bytes));
+        self.append_files(name, files.collect()).await;
+    }
+
+    /// Appends files of these sizes to days of a table, each with rows up to a time of its day, in one snapshot.
+    pub async fn append_until(&self, name: &str, files: &[(&str, u64)]) {
+        let file = |(until, bytes): &(&str, u64)| {
+            let micros = time(until).timestamp_micros();
+            let day = i32::try_from(micros.div_euclid(86_400_000_000)).unwrap();
+            (Literal::date(day), Some(micros), *bytes)
+        };
+        self.append_files(name, files.iter().map(file).collect()).await;
+    }
+
+    async fn append_files(&self, name: &str, files: Vec<(Literal, Option<i64>, u64)>) {
         let table = self.load(name).await;
         let metadata = &table.metadata;
         let id = 100 + metadata.snapshots().len() as i64;
@@ -135,10 +172,9 @@ impl Lake {
         let output = table.io.new_output(path).unwrap();
         let builder = ManifestWriterBuilder::new(output, Some(id), metadata.current_schema().clone(), spec);
         let mut writer = builder.build_v2_data();
-        for (number, (partition, bytes)) in files.iter().enumerate() {
-            writer
-                .add_file(data_file(&format!("{}/data/{id}-{number}", metadata.location()), partition, *bytes), -1)
-                .unwrap();
+        for (number, (partition, until, bytes)) in files.into_iter().enumerate() {
+            let path = format!("{}/data/{id}-{number}", metadata.location());
+            writer.add_file(data_file(&path, partition, until, bytes), -1).unwrap();
         }
         let mut manifests = vec![writer.write_manifest_file().await.unwrap()];
         let parent = metadata.current_snapshot().cloned();
@@ -252,14 +288,17 @@ pub fn partitions(messages: &[Message]) -> Vec<String> {
     values
 }
 
-fn data_file(path: &str, partition: &str, bytes: u64) -> DataFile {
+fn data_file(path: &str, partition: Literal, until: Option<i64>, bytes: u64) -> DataFile {
+    let upper = until.map(|micros| (TS, Datum::timestamptz_micros(micros)));
     DataFileBuilder::default()
         .content(DataContentType::Data)
         .file_path(format!("{path}.parquet"))
         .file_format(DataFileFormat::Parquet)
-        .partition([Some(Literal::string(partition))].into_iter().collect())
+        .partition([Some(partition)].into_iter().collect())
         .record_count(10)
         .file_size_in_bytes(bytes)
+        .lower_bounds(upper.clone().into_iter().collect())
+        .upper_bounds(upper.into_iter().collect())
         .build()
         .unwrap()
 }

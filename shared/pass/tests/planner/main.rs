@@ -7,3 +7,4 @@ mod lake;
 mod schedule;
 mod sending;
 mod ticks;
+mod tiers;

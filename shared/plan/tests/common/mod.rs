@@ -147,7 +147,8 @@ fn merge_proving(
     };
     rows.sort_by_key(|(key, _)| *key);
     let bytes = (inputs.iter().map(|file| file.bytes).sum::<u64>() as f64 * shrink) as u64;
-    let sizes = rolled(bytes, settings, rows.len());
+    let target = group.target_bytes().unwrap_or(settings.target_bytes);
+    let sizes = rolled(bytes, target, settings, rows.len());
     let each = rows.len().div_ceil(sizes.len());
     for (number, size) in sizes.iter().enumerate() {
         // A file ends only where the key changes; what is left over goes into the last one.
@@ -172,12 +173,12 @@ fn merge_proving(
     }
 }
 
-fn rolled(mut bytes: u64, settings: &PlanSettings, rows: usize) -> Vec<u64> {
-    let least = (settings.min_file_bytes * 5 / 4).max(settings.target_bytes / 4);
+fn rolled(mut bytes: u64, target: u64, settings: &PlanSettings, rows: usize) -> Vec<u64> {
+    let least = (settings.min_file_bytes * 5 / 4).max(target / 4);
     let mut sizes = Vec::new();
-    while bytes >= settings.target_bytes + least && sizes.len() + 1 < rows {
-        sizes.push(settings.target_bytes);
-        bytes -= settings.target_bytes;
+    while bytes >= target + least && sizes.len() + 1 < rows {
+        sizes.push(target);
+        bytes -= target;
     }
     sizes.push(bytes.max(1));
     sizes

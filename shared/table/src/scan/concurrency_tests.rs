@@ -15,7 +15,7 @@ use futures::stream::BoxStream;
 use iceberg::spec::Struct;
 use tokio::sync::Barrier;
 
-use super::partition_stats;
+use super::{SizeLimits, partition_stats};
 use crate::testing::{Lake, Shape, data};
 use crate::{PartitionFilter, TableStore};
 
@@ -85,7 +85,7 @@ async fn sixteen_manifests_are_read_at_the_same_time_and_never_more() {
     }
     let gate = Arc::new(Gate { inner: lake.store.clone(), together: Barrier::new(16), now: 0.into(), most: 0.into() });
     table.store = TableStore::new(gate.clone());
-    let stats = partition_stats(&table, "main", &PartitionFilter::all(), 1).await.unwrap();
+    let stats = partition_stats(&table, "main", &PartitionFilter::all(), SizeLimits::small_below(1)).await.unwrap();
     assert_eq!(stats[0].files, 48);
     assert_eq!(gate.most.load(SeqCst), 16);
 }

@@ -7,6 +7,7 @@ pub(crate) mod every_entry;
 mod manifests;
 mod partition;
 mod stats;
+mod time;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use crate::partition_type::SpecTypes;
 pub use audit::{Audit, audit};
 pub use partition::{PartitionFacts, partition_facts};
 pub(crate) use partition::{live_data_paths, may_hold_partition};
-pub use stats::{PartitionStats, partition_stats};
+pub use stats::{PartitionStats, SizeLimits, partition_stats};
+pub use time::{TimeColumn, highest_time};
 
 /// The snapshot a branch points to; None when nothing was ever written to the main branch.
 fn head<'a>(table: &'a LoadedTable, branch: &str) -> Result<Option<&'a SnapshotRef>, TableError> {

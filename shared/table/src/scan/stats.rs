@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use firn_model::PartitionKey;
+use firn_model::{PartitionKey, TierCounts};
 
 use super::entry::Content;
 use super::manifests::{holds_deletes, reduce, select};
@@ -27,8 +27,28 @@ pub struct PartitionStats {
     pub small_files: u64,
     /// Their bytes.
     pub small_bytes: u64,
+    /// Data files too small to be left as they are in a sorted run, by size tier.
+    pub tiers: TierCounts,
+    /// Data files that are large enough.
+    pub large_files: u64,
     /// Live delete files that may concern the partition: its own and those of unpartitioned specs.
     pub delete_files: u64,
+}
+
+/// From which sizes on a file counts as what. Bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SizeLimits {
+    /// A file below it is small.
+    pub small_below: u64,
+    /// A file of this size or more is large.
+    pub large_from: u64,
+}
+
+impl SizeLimits {
+    /// Small files below these bytes, and every file large enough.
+    pub fn small_below(bytes: u64) -> Self {
+        Self { small_below: bytes, large_from: 0 }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,6 +58,8 @@ struct Sums {
     rows: u64,
     small_files: u64,
     small_bytes: u64,
+    tiers: TierCounts,
+    large_files: u64,
     delete_files: u64,
 }
 
@@ -48,11 +70,13 @@ impl Sums {
         self.rows += other.rows;
         self.small_files += other.small_files;
         self.small_bytes += other.small_bytes;
+        self.tiers.add(&other.tiers);
+        self.large_files += other.large_files;
         self.delete_files += other.delete_files;
     }
 }
 
-/// Counts the live files of every partition that passes the filter; files below `small_below` bytes count as small. Sorted
+/// Counts the live files of every partition that passes the filter, by their sizes. Sorted
 /// by spec and tuple. Memory grows with the partitions, not with the files. A branch without snapshots has no partitions.
 ///
 /// # Errors
@@ -61,7 +85,7 @@ pub async fn partition_stats(
     table: &LoadedTable,
     branch: &str,
     filter: &PartitionFilter,
-    small_below: u64,
+    limits: SizeLimits,
 ) -> Result<Vec<PartitionStats>, TableError> {
     let Some(snapshot) = head(table, branch)? else { return Ok(Vec::new()) };
     let specs = table.spec_types()?;
@@ -74,13 +98,20 @@ pub async fn partition_stats(
         let one = match entry.content {
             Content::Data => {
                 let bytes = entry.size()?;
-                let small = bytes < small_below;
+                let small = bytes < limits.small_below;
+                let large = bytes >= limits.large_from;
+                let mut tiers = TierCounts::default();
+                if !large {
+                    tiers.count(bytes);
+                }
                 Sums {
                     files: 1,
                     bytes,
                     rows: entry.rows()?,
                     small_files: u64::from(small),
                     small_bytes: if small { bytes } else { 0 },
+                    tiers,
+                    large_files: u64::from(large),
                     delete_files: 0,
                 }
             }
@@ -106,6 +137,8 @@ pub async fn partition_stats(
             rows: sums.rows,
             small_files: sums.small_files,
             small_bytes: sums.small_bytes,
+            tiers: sums.tiers,
+            large_files: sums.large_files,
             delete_files: if key.is_unpartitioned() { everywhere } else { sums.delete_files + everywhere },
             key: Arc::new(key),
         })

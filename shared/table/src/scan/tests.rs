@@ -2,7 +2,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use firn_model::{
-    Bounds, DeleteFacts, DeleteKind, FileFacts, FileFormat, OrderColumn, PartitionKey, PartitionValue, RowOrder, Scalar,
+    Bounds, DeleteFacts, DeleteKind, FileFacts, FileFormat, OrderColumn, PartitionKey, PartitionValue, RowOrder,
+    Scalar, TierCounts,
 };
 use iceberg::TableUpdate;
 use iceberg::spec::{
@@ -65,7 +66,10 @@ fn names(facts: &PartitionFacts) -> Vec<(&str, i64)> {
 async fn stats_count_live_files_by_partition_in_order() {
     let lake = Lake::new().await;
     let table = lake.create("t", day_region()).await;
-    assert_eq!(partition_stats(&table, "main", &PartitionFilter::all(), 100).await.unwrap(), []);
+    assert_eq!(
+        partition_stats(&table, "main", &PartitionFilter::all(), SizeLimits::small_below(100)).await.unwrap(),
+        []
+    );
     let table = lake
         .append(
             &table,
@@ -76,7 +80,7 @@ async fn stats_count_live_files_by_partition_in_order() {
     let alone = file(DataContentType::PositionDeletes, 0, "e", day_region_tuple(DAY, Some("eu")), 5, |_| {});
     let table = lake.append(&table, vec![plain("f", -1, Some("us"), 1), delete, alone]).await;
 
-    let stats = partition_stats(&table, "main", &PartitionFilter::all(), 100).await.unwrap();
+    let stats = partition_stats(&table, "main", &PartitionFilter::all(), SizeLimits::small_below(100)).await.unwrap();
     let stat = |key: PartitionKey, files, bytes, small_files, small_bytes, delete_files| PartitionStats {
         key: Arc::new(key),
         files,
@@ -84,6 +88,8 @@ async fn stats_count_live_files_by_partition_in_order() {
         rows: files * 10,
         small_files,
         small_bytes,
+        tiers: TierCounts::default(),
+        large_files: files,
         delete_files,
     };
     assert_eq!(
@@ -245,10 +251,11 @@ async fn manifests_that_cannot_hold_what_is_wanted_are_not_read() {
         let terms = [format!("day={day}").parse().unwrap(), format!("region={region}").parse().unwrap()];
         PartitionFilter::new(&table.spec_types().unwrap(), None, &terms, None).unwrap()
     };
-    let stats = partition_stats(&table, "main", &filter("2026-11-01", "eu"), 100).await.unwrap();
+    let stats =
+        partition_stats(&table, "main", &filter("2026-11-01", "eu"), SizeLimits::small_below(100)).await.unwrap();
     assert_eq!(stats.iter().map(|stats| &*stats.key).collect::<Vec<_>>(), [&key]);
     for filter in [PartitionFilter::all(), filter("2026-11-01", r"\N"), filter("2026-11-02", "eu")] {
-        let error = partition_stats(&table, "main", &filter, 100).await.unwrap_err();
+        let error = partition_stats(&table, "main", &filter, SizeLimits::small_below(100)).await.unwrap_err();
         assert!(matches!(&error, crate::TableError::Read { .. }), "{error}");
     }
 }
@@ -260,7 +267,7 @@ async fn many_manifests_are_all_read() {
     for n in 0..40 {
         table = lake.append(&table, vec![data(0, &format!("f{n:02}"), Struct::empty(), n, |_| {})]).await;
     }
-    let stats = partition_stats(&table, "main", &PartitionFilter::all(), 20).await.unwrap();
+    let stats = partition_stats(&table, "main", &PartitionFilter::all(), SizeLimits::small_below(20)).await.unwrap();
     assert_eq!(stats.len(), 1);
     let stat = &stats[0];
     assert_eq!((stat.files, stat.bytes, stat.small_files, stat.small_bytes), (40, 780, 20, 190));
@@ -328,7 +335,7 @@ async fn delete_files_come_with_what_limits_them() {
             delete("p2", DeleteKind::Position, &key),
         ]
     );
-    let stats = partition_stats(&table, "main", &PartitionFilter::all(), 1).await.unwrap();
+    let stats = partition_stats(&table, "main", &PartitionFilter::all(), SizeLimits::small_below(1)).await.unwrap();
     assert_eq!(stats.iter().map(|stats| stats.delete_files).collect::<Vec<_>>(), [3, 2]);
 }
 
@@ -385,7 +392,7 @@ async fn specs_are_never_mixed_and_void_fields_are_null() {
             ],
         )
         .await;
-    let stats = partition_stats(&table, "main", &PartitionFilter::all(), 1).await.unwrap();
+    let stats = partition_stats(&table, "main", &PartitionFilter::all(), SizeLimits::small_below(1)).await.unwrap();
     let found: Vec<(i32, String, u64)> =
         stats.iter().map(|stats| (stats.key.spec_id, stats.key.to_string(), stats.files)).collect();
     let expected = [
@@ -436,7 +443,7 @@ async fn a_spec_whose_source_column_was_dropped_still_has_its_files() {
             ],
         )
         .await;
-    let stats = partition_stats(&table, "main", &PartitionFilter::all(), 1).await.unwrap();
+    let stats = partition_stats(&table, "main", &PartitionFilter::all(), SizeLimits::small_below(1)).await.unwrap();
     assert_eq!(stats[0].key.to_string(), "region_trunc=eu");
 
     // Java rewrites manifests with the current schema in their header.
@@ -493,7 +500,7 @@ async fn damaged_and_missing_manifests_are_named() {
     let head = table.head("main").unwrap().clone();
     let path = table.manifests(&head).await.unwrap().remove(0).manifest_path;
     let bytes = table.blobs().read_all(&table.blob_id(&path).unwrap()).await.unwrap();
-    let stats = || async { partition_stats(&table, "main", &PartitionFilter::all(), 1).await };
+    let stats = || async { partition_stats(&table, "main", &PartitionFilter::all(), SizeLimits::small_below(1)).await };
     for damaged in [bytes.slice(..bytes.len() - 9), bytes.slice(..3), bytes::Bytes::from_static(b"PAR1")] {
         lake.delete(&path).await;
         lake.put(&path, damaged).await;
