@@ -268,7 +268,8 @@ impl fmt::Display for LeftReason {
             }
             LeftReason::LateData { files, bytes, beside } => write!(
                 f,
-                "late data waits in its own tier: {files} files of {} together, less than a quarter of the {} beside them",
+                "late data waits in its own tier: {files} {} of {} together, less than a quarter of the {} beside",
+                if *files == 1 { "file" } else { "files" },
                 Megabytes(*bytes),
                 Megabytes(*beside)
             ),

@@ -2,6 +2,7 @@
 
 use firn_model::{FileFacts, LeftReason, Rule, SelectReason, TierCounts};
 
+use crate::age::Coldness;
 use crate::decision::{Group, PartitionDecision};
 use crate::forbids::check_all;
 use crate::grouping::Grouping;
@@ -143,8 +144,14 @@ impl Planner<'_> {
         if is_one_sorted_run(order, self.settings, &self.files.iter().collect::<Vec<_>>()) {
             return Err(LeftReason::OneSortedRun { files });
         }
+        if self.rule == Rule::Cold
+            && !order.is_unordered()
+            && let Some(left) = late::finished_above_budget(order, self.settings, self.files)
+        {
+            return Err(left);
+        }
         let reason = match counts.coldness {
-            crate::age::Coldness::Cold { end } if self.rule == Rule::Cold => SelectReason::Cold { files, end },
+            Coldness::Cold { end } if self.rule == Rule::Cold => SelectReason::Cold { files, end },
             _ => SelectReason::NotOneSortedRun { files },
         };
         let grouping = self.grouping(self.settings.group_floor_bytes());
