@@ -197,7 +197,7 @@ pub(crate) struct RestoreArgs {
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) over: OverDatasets,
-    /// Only partitions with this value; may be repeated
+    /// Only partitions with this value; may be repeated, all must match; COL=\N is null
     #[arg(long = "partition", value_name = "COL=VALUE", value_parser = PartitionCondition::parse)]
     pub(crate) partitions: Vec<PartitionCondition>,
 }
@@ -236,12 +236,11 @@ impl Command {
     /// For what is agreed and not built yet: with what it comes. None for what stands.
     pub(crate) fn comes_with(&self) -> Option<&'static str> {
         match self {
-            Command::Compact(_) | Command::Verify(_) | Command::Requeue(_) => None,
+            Command::Compact(_) | Command::Verify(_) | Command::Requeue(_) | Command::Explain(_) => None,
             Command::Demo(_) | Command::Local(_) | Command::Invoke(_) => None,
             Command::Doctor(_) | Command::Package(_) => None,
             Command::Expire(_) | Command::Orphans(_) | Command::Restore(_) => None,
             Command::Inspect(_) | Command::Search(_) => Some("the sidecars"),
-            Command::Explain(_) => Some("the planner"),
         }
     }
 
@@ -319,7 +318,7 @@ mod tests {
             ("requeue --config f", None),
             ("requeue --config f --dataset d 0af1 0af2", None),
             ("restore r-1 --config f", None),
-            ("explain --config f --partition day=2026-11-01", Some("the planner")),
+            ("explain --config f --partition day=2026-11-01", None),
         ] {
             assert_eq!(command(line).comes_with(), comes_with, "{line}");
             assert!(command(line).name().starts_with(&format!("firn {}", line.split(' ').next().unwrap())), "{line}");

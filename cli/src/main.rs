@@ -87,6 +87,7 @@ fn run(cli: Cli) -> Exit {
             Command::Expire(args) => commands::expire::run(args, &context).await,
             Command::Orphans(args) => commands::orphans::run(args, &context).await,
             Command::Restore(args) => commands::restore::run(args, &context).await,
+            Command::Explain(args) => commands::explain::run(args, &context).await,
             Command::Doctor(args) => commands::doctor::run(args, &context).await,
             Command::Package(args) => commands::package::run(&args, &context),
             // What comes later has answered above.

@@ -5,6 +5,7 @@ pub(crate) mod compactor;
 pub(crate) mod doctor;
 pub(crate) mod enqueue;
 pub(crate) mod expire;
+pub(crate) mod explain;
 pub(crate) mod invoke;
 pub(crate) mod local;
 pub(crate) mod orphans;

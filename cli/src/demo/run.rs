@@ -24,6 +24,8 @@ use crate::as_handler::App;
 use crate::commands::local::hung_up;
 use crate::commands::{Context, complain, told_to_stop};
 use crate::exit::Exit;
+use crate::output::Answer;
+use crate::output::progress::Progress;
 use crate::output::stdout::Stdout;
 
 /// The demo's timer fires this often, so that nobody waits five minutes for it.
@@ -64,6 +66,16 @@ pub(crate) async fn run(args: &DemoArgs, context: &Context) -> Exit {
         say(context, &report);
     }
     if report.ok() { Exit::Done } else { Exit::Failed }
+}
+
+/// The table that a person sees who asks first. It goes where the steps go, for standard output has the answer alone.
+async fn dry_run(config: &Config) -> Result<(), DemoError> {
+    let ask = ManualRequest { dry_run: true, ..ManualRequest::default() };
+    let mut answer = Answer::new(Format::Text, std::io::stderr(), true, Progress::new(false));
+    let silent = Emitter::to(std::io::sink());
+    let plan = firn_pass::manual(config, &ask, &silent, &mut answer).await.map_err(DemoError::of("a dry run"))?;
+    answer.pass_ended(&plan, None);
+    Ok(())
 }
 
 fn step(text: &str) {
@@ -111,6 +123,9 @@ async fn demo(kind: DemoCatalogKind) -> Result<Finished, DemoError> {
     }
     let services = firn_pass::open_host(Arc::new(config.clone()), Emitter::to(std::io::sink()), None).await;
     let services = services.map_err(DemoError::of("the state"))?;
+
+    step("what a run by hand would do (firn compact --dry-run):");
+    dry_run(&config).await?;
 
     step("starting the local Functions host with the handler; its timer plans, its queue is drained");
     let host = start_host(&app, &places).await?;

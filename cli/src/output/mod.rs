@@ -1,6 +1,7 @@
 //! What a command answers on stdout: JSON lines for programs, tables for people.
 
 pub(crate) mod enqueued;
+pub(crate) mod explained;
 pub(crate) mod json;
 pub(crate) mod maintained;
 pub(crate) mod progress;

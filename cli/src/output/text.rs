@@ -7,16 +7,20 @@ use firn_pass::{
     FailedDataset, FinishedPartition, PassError, PassSummary, PlannedPartition, RequeueSummary, RequeuedEntry,
     VerifyCheck,
 };
+use firn_plan::Estimate;
 use serde_json::Value;
 
 use crate::output::table::{Side, Table, grouped, plural, size};
 
+/// The estimate does not hang on the exact size of files.
+const TARGET: u64 = 128 << 20;
 /// How many of the partitions that were left are shown.
 const LEFT_SHOWN: u64 = 20;
 
 pub(crate) struct Tables {
     out: Box<dyn Write + Send>,
-    planned: Table<6>,
+    planned: Table<10>,
+    estimate: Estimate,
     finished: Table<7>,
     left: Table<3>,
     left_count: u64,
@@ -33,8 +37,13 @@ impl Tables {
                 ("FILES", Side::Right),
                 ("SIZE", Side::Right),
                 ("ROWS", Side::Right),
+                ("RULE", Side::Left),
+                ("GB-S", Side::Right),
+                ("CALLS", Side::Right),
+                ("USD", Side::Right),
                 ("SELECTED BECAUSE", Side::Left),
             ]),
+            estimate: Estimate::default(),
             finished: Table::new([
                 ("DATASET", Side::Left),
                 ("PARTITION", Side::Left),
@@ -55,12 +64,18 @@ impl Tables {
         if !planned.selected {
             return self.add_left(planned.dataset.clone(), partition, planned.reason.clone());
         }
+        let estimate = Estimate::of(planned.files.len() as u64, planned.bytes, TARGET);
+        self.estimate += estimate;
         self.planned.row([
             planned.dataset.clone(),
             partition,
             grouped(planned.files.len() as u64),
             size(planned.bytes),
             grouped(planned.rows),
+            planned.rule.to_string(),
+            format!("{:.1}", estimate.gb_seconds),
+            grouped(estimate.operations()),
+            usd(estimate),
             planned.reason.clone(),
         ]);
     }
@@ -119,6 +134,15 @@ impl Tables {
                 plural(summary.rows, "row"),
                 grouped(summary.left),
             )?;
+            if summary.selected > 0 {
+                writeln!(
+                    out,
+                    "In Azure about {:.0} GB-seconds and {} calls to storage, {} USD (docs/deploy.md says how this is reckoned).",
+                    self.estimate.gb_seconds,
+                    grouped(self.estimate.operations()),
+                    usd(self.estimate)
+                )?;
+            }
         } else {
             let files = change(summary.files_before, summary.files_after);
             writeln!(
@@ -179,6 +203,11 @@ impl Tables {
     }
 }
 
+/// Four decimals: a partition costs a part of a cent.
+fn usd(estimate: Estimate) -> String {
+    format!("{:.4}", estimate.usd())
+}
+
 /// Tables of any width.
 trait Written {
     /// Writes the table and an empty line, or nothing when it has no rows.
@@ -224,13 +253,14 @@ mod tests {
             out.pass_ended(&summary, true, true);
         });
         let expected = "\
-DATASET   PARTITION       FILES    SIZE   ROWS  SELECTED BECAUSE
-readings  day=2026-11-01      2  1.5 MB  1,200  3 small files, 1.5 MB
+DATASET   PARTITION       FILES    SIZE   ROWS  RULE    GB-S  CALLS     USD  SELECTED BECAUSE
+readings  day=2026-11-01      2  1.5 MB  1,200  manual   4.6     44  0.0002  3 small files, 1.5 MB
 
 DATASET   PARTITION       LEFT BECAUSE
 readings  day=2026-11-01  nothing to merge
 
 Dry run: 1 partition selected (2 files, 1.5 MB, 1,200 rows), 1 left.
+In Azure about 5 GB-seconds and 44 calls to storage, 0.0002 USD (docs/deploy.md says how this is reckoned).
 ";
         assert_eq!(written, expected);
     }

@@ -2,6 +2,7 @@
 
 mod due;
 mod events;
+mod explain;
 mod here;
 mod load;
 mod long_running;
@@ -13,6 +14,7 @@ mod request;
 mod verify;
 mod wiring;
 
+pub use explain::{ExplainedPartition, explain};
 pub use long_running::long_running;
 pub use maintain::by_hand::{expire, orphans};
 pub use maintain::receipts::last_receipts;

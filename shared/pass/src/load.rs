@@ -6,8 +6,8 @@ use firn_compact::{TableTime, plan_settings, prove_key_ranges};
 use firn_config::{Config, Dataset};
 use firn_model::{LeftReason, PartitionKey, RowOrder, Rule};
 use firn_plan::{
-    Counts, PartitionDecision, PartitionFiles, PlanSettings, TableRules, counts_of, left_by_counts, plan_by_strongest,
-    wants_key_ranges,
+    Counts, Explanation, PartitionDecision, PartitionFiles, PlanSettings, TableRules, counts_of, explain_partition,
+    left_by_counts, plan_by_strongest, wants_key_ranges,
 };
 use firn_table::{
     Catalog, LoadedTable, NextStep, OrderColumns, PartitionFacts, PartitionFilter, PartitionStats, PartitionTerm,
@@ -92,12 +92,23 @@ impl<'a> LoadedDataset<'a> {
             prove_key_ranges(&self.table, &self.order, facts).await;
         }
         let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
-        let table = TableRules {
+        plan_by_strongest(partition, &self.rules(), &self.settings, rules)
+    }
+
+    /// What every predicate says of a partition.
+    pub(crate) async fn explain(&self, facts: &mut PartitionFacts) -> Explanation {
+        let time = self.time.of(&facts.key);
+        prove_key_ranges(&self.table, &self.order, facts).await;
+        let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
+        explain_partition(partition, &self.rules(), &self.settings)
+    }
+
+    fn rules(&self) -> TableRules<'_> {
+        TableRules {
             format_version: self.table.format_version() as u8,
             enabled: self.table.is_enabled(),
             order: &self.order,
-        };
-        plan_by_strongest(partition, &table, &self.settings, rules)
+        }
     }
 
     /// A decision as a pass reports it.

@@ -2,7 +2,8 @@
 //!
 //! - [`plan_partition`]: the groups of one partition, or the reason why it is left;
 //! - [`plan_by_strongest`]: the same by the strongest of several rules, as a tick asks;
-//! - [`decide_by_counts`]: the part of a rule that needs counts only, so that most partitions need not be loaded.
+//! - [`decide_by_counts`]: the part of a rule that needs counts only, so that most partitions need not be loaded;
+//! - [`explain_partition`]: what every predicate says of a partition; [`Estimate`]: what a merge would cost.
 //!
 //! A partition goes through `planner`: what [`forbids()`] any merge, what its rule asks for ([`rule_predicate`], one file a rule), then for
 //! rule tier `tiers`, for cold and full `sorted_run`, `key_parts` and `late`; then `runs` (which files may be merged together), `cut`
@@ -11,6 +12,8 @@
 mod age;
 mod cut;
 mod decision;
+mod estimate;
+mod explain;
 mod forbids;
 mod grouping;
 mod key_parts;
@@ -29,6 +32,8 @@ mod tiers;
 
 pub use age::{Coldness, PartitionTime};
 pub use decision::{Group, PartitionDecision};
+pub use estimate::Estimate;
+pub use explain::{Condition, Explanation, RuleVerdict, explain_partition};
 pub use forbids::{Forbid, forbids};
 pub use outputs::expected_outputs;
 pub use planner::{counts_of, plan_partition};

@@ -36,6 +36,7 @@ pub struct Lake {
     folder: TempDir,
     pool: SqlitePool,
     store: TableStore,
+    config: String,
     pub host: HostServices,
     pub clock: Clock,
     pub queue: Arc<FaultyQueue>,
@@ -95,7 +96,12 @@ impl Lake {
             run_limit: None,
             fan_out: Arc::new(Planner),
         };
-        Lake { folder, pool, store, host, clock, queue, events }
+        Lake { folder, pool, store, config, host, clock, queue, events }
+    }
+
+    /// The configuration as text.
+    pub fn config_text(&self) -> &str {
+        &self.config
     }
 
     /// Creates the table of a dataset, partitioned by the string `p`.
@@ -163,20 +169,36 @@ impl Lake {
         self.append_files(name, files.iter().map(file).collect()).await;
     }
 
+    /// Appends files to very many partitions in one snapshot, partition by partition in manifests of 8,000 files.
+    pub async fn append_many(&self, name: &str, partitions: u64, files_each: u64, bytes: u64) {
+        let all = (0..partitions)
+            .flat_map(|at| (0..files_each).map(move |_| (Literal::string(format!("p{at:06}")), None, bytes)));
+        let all: Vec<(Literal, Option<i64>, u64)> = all.collect();
+        self.append_manifests(name, all.chunks(8000).map(<[_]>::to_vec).collect()).await;
+    }
+
     async fn append_files(&self, name: &str, files: Vec<(Literal, Option<i64>, u64)>) {
+        self.append_manifests(name, vec![files]).await;
+    }
+
+    /// One snapshot with a new manifest for each of these sets of files.
+    async fn append_manifests(&self, name: &str, sets: Vec<Vec<(Literal, Option<i64>, u64)>>) {
         let table = self.load(name).await;
         let metadata = &table.metadata;
         let id = 100 + metadata.snapshots().len() as i64;
-        let path = format!("{}/metadata/{id}.avro", metadata.location());
-        let spec = metadata.default_partition_spec().as_ref().clone();
-        let output = table.io.new_output(path).unwrap();
-        let builder = ManifestWriterBuilder::new(output, Some(id), metadata.current_schema().clone(), spec);
-        let mut writer = builder.build_v2_data();
-        for (number, (partition, until, bytes)) in files.into_iter().enumerate() {
-            let path = format!("{}/data/{id}-{number}", metadata.location());
-            writer.add_file(data_file(&path, partition, until, bytes), -1).unwrap();
+        let mut manifests = Vec::new();
+        for (set, files) in sets.into_iter().enumerate() {
+            let path = format!("{}/metadata/{id}-{set}.avro", metadata.location());
+            let spec = metadata.default_partition_spec().as_ref().clone();
+            let output = table.io.new_output(path).unwrap();
+            let builder = ManifestWriterBuilder::new(output, Some(id), metadata.current_schema().clone(), spec);
+            let mut writer = builder.build_v2_data();
+            for (number, (partition, until, bytes)) in files.into_iter().enumerate() {
+                let path = format!("{}/data/{id}-{set}-{number}", metadata.location());
+                writer.add_file(data_file(&path, partition, until, bytes), -1).unwrap();
+            }
+            manifests.push(writer.write_manifest_file().await.unwrap());
         }
-        let mut manifests = vec![writer.write_manifest_file().await.unwrap()];
         let parent = metadata.current_snapshot().cloned();
         if let Some(parent) = &parent {
             let bytes = table.io.new_input(parent.manifest_list()).unwrap().read().await.unwrap();

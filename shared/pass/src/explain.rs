@@ -1,0 +1,133 @@
+//! `firn explain`: why a partition is selected or left, from its files to every rule. Nothing is changed.
+
+use firn_compact::Services;
+use firn_config::{Config, Dataset};
+use firn_model::{LeftReason, PartitionKey, Rule, TierCounts, TierSizes};
+use firn_plan::{Explanation, PartitionDecision, tick_rules};
+use serde_json::{Value, json};
+
+use crate::load::{LoadedDataset, batches, chosen};
+use crate::report::PassError;
+use crate::request::ManualRequest;
+use crate::wiring;
+
+/// Why one partition is selected or left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExplainedPartition {
+    /// Name of the dataset.
+    pub dataset: String,
+    /// Spec id and tuple.
+    pub partition: PartitionKey,
+    /// Bytes of its live data files.
+    pub bytes: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Delete files that may concern it.
+    pub delete_files: u64,
+    /// What every predicate says.
+    pub explanation: Explanation,
+}
+
+impl ExplainedPartition {
+    /// The rule by which the next tick selects it, and the one by which the tick after a scheduled time does.
+    pub fn selected_by(&self) -> [Option<Rule>; 2] {
+        [false, true].map(|due| self.explanation.selected_by(tick_rules(due)))
+    }
+
+    /// How many files there are of each size.
+    pub fn sizes(&self) -> Vec<(String, usize)> {
+        let counts = &self.explanation.counts;
+        let tiers = TierCounts::tiers().map(|tier| (TierSizes(tier).to_string(), counts.tiers.of(tier)));
+        let large = ("75 % of the target and more".to_owned(), counts.large_files);
+        tiers.chain([large]).filter(|(_, files)| *files > 0).collect()
+    }
+
+    /// As one JSON object.
+    pub fn to_json(&self) -> Value {
+        let counts = &self.explanation.counts;
+        let [tick, schedule] = self.selected_by().map(|rule| rule.map(Rule::as_str));
+        let reason = |left: &LeftReason| left.to_string();
+        let conditions = self.explanation.conditions.iter().map(|condition| {
+            json!({
+                "condition": condition.asks,
+                "holds": condition.broken.is_none(),
+                "reason": condition.broken.as_ref().map(reason),
+            })
+        });
+        let rules = self.explanation.rules.iter().map(|verdict| {
+            let (decision, why, groups) = match &verdict.decision {
+                PartitionDecision::Selected { reason, groups } => ("selected", reason.to_string(), groups.as_slice()),
+                PartitionDecision::Left(left) => ("left", left.to_string(), [].as_slice()),
+            };
+            let groups: Vec<Value> = groups
+                .iter()
+                .map(|group| json!({"fileCount": group.files().len(), "bytes": group.bytes(), "rows": group.rows()}))
+                .collect();
+            json!({"rule": verdict.rule.as_str(), "asks": verdict.asks, "decision": decision, "reason": why, "groups": groups})
+        });
+        let sizes = self.sizes().into_iter().map(|(size, files)| json!({"size": size, "files": files}));
+        json!({
+            "dataset": self.dataset,
+            "partition": self.partition.to_json(),
+            "specId": self.partition.spec_id,
+            "files": counts.files,
+            "bytes": self.bytes,
+            "rows": self.rows,
+            "smallFiles": counts.small_files,
+            "smallBytes": counts.small_bytes,
+            "deleteFiles": self.delete_files,
+            "sizes": sizes.collect::<Vec<_>>(),
+            "time": counts.coldness.to_string(),
+            "conditions": conditions.collect::<Vec<_>>(),
+            "rules": rules.collect::<Vec<_>>(),
+            "nextTick": tick,
+            "afterSchedule": schedule,
+        })
+    }
+}
+
+/// Explains every partition that the request asks for; says how many there were.
+///
+/// # Errors
+/// [`PassError::Usage`] for an unknown dataset, column or value, [`PassError::Unavailable`] for what is not there.
+pub async fn explain(
+    config: &Config,
+    request: &ManualRequest,
+    tell: &mut (dyn FnMut(&ExplainedPartition) + Send),
+) -> Result<u64, PassError> {
+    let datasets = chosen(config, request.dataset.as_deref())?;
+    let services = wiring::open(config).await?;
+    let mut told = 0;
+    for dataset in datasets {
+        told += explain_dataset(&services, dataset, request, tell).await?;
+    }
+    Ok(told)
+}
+
+async fn explain_dataset(
+    services: &Services,
+    dataset: &Dataset,
+    request: &ManualRequest,
+    tell: &mut (dyn FnMut(&ExplainedPartition) + Send),
+) -> Result<u64, PassError> {
+    let loaded = LoadedDataset::load(&*services.catalog, dataset, request, &Rule::ALL).await?;
+    let stats: Vec<_> = loaded.stats.iter().collect();
+    let mut told = 0;
+    for batch in batches(&stats) {
+        let mut facts = loaded.facts(batch).await?;
+        for stats in batch {
+            let Some(mut found) = facts.remove(&*stats.key) else { continue };
+            let explanation = loaded.explain(&mut found).await;
+            tell(&ExplainedPartition {
+                dataset: dataset.name.clone(),
+                partition: PartitionKey::clone(&stats.key),
+                bytes: stats.bytes,
+                rows: stats.rows,
+                delete_files: stats.delete_files,
+                explanation,
+            });
+            told += 1;
+        }
+    }
+    Ok(told)
+}

@@ -1,0 +1,74 @@
+//! From facts to rules: what every predicate says of a partition, for a person who asks why.
+
+use firn_model::{LeftReason, Rule};
+
+use crate::decision::PartitionDecision;
+use crate::forbids::forbids;
+use crate::planner::{counts_of, plan_partition};
+use crate::rules::rule_predicate;
+use crate::settings::{PartitionFiles, PlanSettings, TableRules};
+use crate::size_rule::Counts;
+
+/// Something that must hold before files may be merged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// In words.
+    pub asks: String,
+    /// Why it does not hold; None when it does.
+    pub broken: Option<LeftReason>,
+}
+
+/// What a rule does with a partition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleVerdict {
+    /// The rule.
+    pub rule: Rule,
+    /// What it asks for.
+    pub asks: String,
+    /// What it decides, if it is asked.
+    pub decision: PartitionDecision,
+}
+
+/// Everything that a plan of a partition rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// Its files by size, and whether its time is past.
+    pub counts: Counts,
+    /// What must hold under every rule.
+    pub conditions: Vec<Condition>,
+    /// Every rule, strongest first.
+    pub rules: Vec<RuleVerdict>,
+}
+
+/// Asks every predicate of a partition.
+pub fn explain_partition(
+    partition: PartitionFiles<'_>,
+    table: &TableRules<'_>,
+    settings: &PlanSettings,
+) -> Explanation {
+    let condition = |forbid: &&'static dyn crate::forbids::Forbid| Condition {
+        asks: forbid.to_string(),
+        broken: forbid.check(&partition, table).err(),
+    };
+    let verdict = |rule: &Rule| RuleVerdict {
+        rule: *rule,
+        asks: rule_predicate(*rule).to_string(),
+        decision: plan_partition(partition, table, settings, *rule),
+    };
+    Explanation {
+        counts: counts_of(&partition, settings),
+        conditions: forbids().iter().map(condition).collect(),
+        rules: Rule::ALL.iter().rev().map(verdict).collect(),
+    }
+}
+
+impl Explanation {
+    /// The rule by which one of `rules`, strongest first, would select it.
+    pub fn selected_by(&self, rules: &[Rule]) -> Option<Rule> {
+        let selects = |rule: &&Rule| {
+            let verdict = self.rules.iter().find(|verdict| verdict.rule == **rule);
+            verdict.is_some_and(|verdict| matches!(verdict.decision, PartitionDecision::Selected { .. }))
+        };
+        rules.iter().find(selects).copied()
+    }
+}
