@@ -40,8 +40,16 @@ impl<'a> LoadedDataset<'a> {
         request: &ManualRequest,
         rules: &[Rule],
     ) -> Result<Self, PassError> {
-        let ident = TableIdent::new(dataset.table.namespace.iter().cloned(), dataset.table.name.clone());
-        let table = catalog.load(&ident).await.map_err(pass_error)?;
+        Self::of_table(load_table(catalog, dataset).await?, dataset, request, rules).await
+    }
+
+    /// The same for a table that is loaded already.
+    pub(crate) async fn of_table(
+        table: LoadedTable,
+        dataset: &'a Dataset,
+        request: &ManualRequest,
+        rules: &[Rule],
+    ) -> Result<Self, PassError> {
         let order = row_order(&table.metadata, &OrderColumns::from(dataset))
             .map_err(|error| PassError::Usage(format!("dataset \"{}\": {error}", dataset.name)))?;
         let filter = filter(&table, dataset, request)?;
@@ -130,6 +138,12 @@ impl<'a> LoadedDataset<'a> {
             files: files.into_iter().map(|file| file.path.clone()).collect(),
         }
     }
+}
+
+/// The table of a dataset as it is now: one read of its metadata.
+pub(crate) async fn load_table(catalog: &dyn Catalog, dataset: &Dataset) -> Result<LoadedTable, PassError> {
+    let ident = TableIdent::new(dataset.table.namespace.iter().cloned(), dataset.table.name.clone());
+    catalog.load(&ident).await.map_err(pass_error)
 }
 
 fn filter(table: &LoadedTable, dataset: &Dataset, request: &ManualRequest) -> Result<PartitionFilter, PassError> {

@@ -67,4 +67,17 @@ pub struct DatasetCursor {
     /// Why it could not be planned the last time.
     #[serde(default)]
     pub error: Option<String>,
+    /// On what nothing was to do the last time; None when something was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
+}
+
+/// What a plan that selected nothing rested on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settled {
+    /// Snapshot, configuration and rules as one text.
+    pub key: String,
+    /// Partitions that were left.
+    pub partitions: u64,
 }

@@ -42,7 +42,7 @@ pub(crate) async fn enqueue_by(
     let now = host.clock.now();
     let events = PassEvents::new(&host.emitter, pass.to_owned(), invocation.to_owned(), rule);
     let queue_empty = host.queue.length().await.map_err(queue_error)? == 0;
-    let fan_out = FanOutPass { host, pass, request, now, queue_empty, tidies: false };
+    let fan_out = FanOutPass { host, pass, request, now, queue_empty, tidies: false, before: None };
     let mut summary = EnqueueSummary { pass: pass.to_owned(), ..EnqueueSummary::default() };
     let mut record = PassRecord::new(pass, rule, now);
     for dataset in datasets {

@@ -7,14 +7,15 @@ use firn_compact::{HostServices, facts_hash};
 use firn_config::Dataset;
 use firn_model::{PartitionKey, Rule};
 use firn_plan::PartitionDecision;
-use firn_state::{Selection, Situation};
+use firn_state::{DatasetCursor, Selection, Settled, Situation};
 use firn_table::PartitionStats;
 use futures::future::join_all;
 
 use super::dispatch::{Dispatched, Dispatcher, Place};
 use super::records::{AT_ONCE, Records};
+use super::settled::plan_key;
 use super::summary::SendCounts;
-use crate::load::{LoadedDataset, batches};
+use crate::load::{LoadedDataset, batches, load_table};
 use crate::report::{EnqueuedPartition, PassError, Report};
 use crate::request::ManualRequest;
 
@@ -30,6 +31,8 @@ pub(crate) struct FanOutPass<'a> {
     pub(crate) queue_empty: bool,
     /// Whether it looks at every partition, and so knows which records nothing asks for: a tick does.
     pub(crate) tidies: bool,
+    /// What the tick before found of each dataset, for a tick.
+    pub(crate) before: Option<&'a BTreeMap<String, DatasetCursor>>,
 }
 
 /// How far a dataset came, also when it came to an error.
@@ -40,6 +43,8 @@ pub(crate) struct DatasetProgress {
     pub(crate) snapshot_id: Option<i64>,
     /// Partitions on the queue by their pass, as they were before this one.
     pub(crate) passes: BTreeMap<String, u64>,
+    /// On what nothing is to do; None when something is.
+    pub(crate) settled: Option<Settled>,
 }
 
 /// A partition that is about to be sent.
@@ -62,8 +67,18 @@ impl FanOutPass<'_> {
     ) -> Result<(), PassError> {
         let mut records = Records::read(self.host, &dataset.name).await?;
         progress.passes = records.passes();
-        let loaded = LoadedDataset::load(&*self.host.compact.catalog, dataset, self.request, rules).await?;
-        progress.snapshot_id = loaded.table.head(&dataset.branch).map(|snapshot| snapshot.snapshot_id());
+        let table = load_table(&*self.host.compact.catalog, dataset).await?;
+        progress.snapshot_id = table.head(&dataset.branch).map(|snapshot| snapshot.snapshot_id());
+        let (key, nothing_under_way) = (plan_key(&table, dataset, rules), records.is_empty());
+        let before = self.before.and_then(|cursors| cursors.get(&dataset.name)?.settled.clone());
+        if let Some(settled) = before.filter(|settled| settled.key == key && nothing_under_way) {
+            tracing::debug!(dataset = dataset.name, "nothing has changed since nothing was to do");
+            progress.counts.partitions = settled.partitions;
+            progress.counts.left = settled.partitions;
+            progress.settled = Some(settled);
+            return Ok(());
+        }
+        let loaded = LoadedDataset::of_table(table, dataset, self.request, rules).await?;
         progress.counts.partitions = loaded.stats.len() as u64;
         if let Some(reason) = loaded.stopped() {
             tracing::info!(dataset = dataset.name, "left: {reason}");
@@ -75,6 +90,10 @@ impl FanOutPass<'_> {
         if self.tidies {
             let situation = self.dispatcher().situation();
             progress.counts.forgotten = records.forget_leftovers(self.host, &situation).await;
+        }
+        let counts = &progress.counts;
+        if nothing_under_way && counts.left == counts.partitions && counts.waiting == 0 {
+            progress.settled = Some(Settled { key, partitions: counts.partitions });
         }
         Ok(())
     }

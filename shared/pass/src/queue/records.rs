@@ -40,6 +40,11 @@ impl Records {
         Ok(Self { found: found.into_iter().flatten().collect() })
     }
 
+    /// Whether nothing of the dataset is queued, being worked on, parked or cooling.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Partitions that are queued or being worked on, by their pass.
     pub(crate) fn passes(&self) -> BTreeMap<String, u64> {
         let mut passes = BTreeMap::new();

@@ -149,6 +149,7 @@ impl Tick<'_> {
             now: self.now,
             queue_empty: self.queue_empty,
             tidies: true,
+            before: Some(&before.cursors),
         };
         for dataset in &self.host.config.datasets {
             if self.host.compact.stop.is_set() {
@@ -199,11 +200,13 @@ impl Tick<'_> {
                 schedule_done_until: Some(done_until),
                 waiting,
                 error: None,
+                settled: progress.settled.clone(),
             },
             Some(error) => DatasetCursor {
                 schedule_done_until: Some(done_until),
                 waiting,
                 error: Some(error.to_string()),
+                settled: None,
                 ..old.clone()
             },
         }

@@ -234,6 +234,15 @@ impl Lake {
         self.append(name, &vec![(partition, 1024); count]).await;
     }
 
+    /// Takes the manifest list of a table's current snapshot away.
+    pub async fn hide_manifest_list(&self, name: &str) -> Hidden {
+        let table = self.load(name).await;
+        let path = table.metadata.current_snapshot().unwrap().manifest_list().trim_start_matches("file://").to_owned();
+        let hidden = Hidden { away: format!("{path}.away"), path };
+        std::fs::rename(&hidden.path, &hidden.away).unwrap();
+        hidden
+    }
+
     /// Moves the clock on, then runs a tick.
     pub async fn tick_after(&self, minutes: u64) -> TickSummary {
         self.clock.advance(Duration::from_secs(minutes * 60));
@@ -294,6 +303,18 @@ impl Lake {
         let text = String::from_utf8(self.events.0.lock().unwrap().clone()).unwrap();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter(|line| line["event"] == kind).collect()
+    }
+}
+
+/// A file that is not where it belongs.
+pub struct Hidden {
+    path: String,
+    away: String,
+}
+
+impl Hidden {
+    pub fn put_back(self) {
+        std::fs::rename(self.away, self.path).unwrap();
     }
 }
 

@@ -140,3 +140,30 @@ async fn a_pass_over_its_deadline_is_counted_once_and_ends_with_its_last_partiti
     assert!(record.over_deadline && record.ended_at.is_some(), "{record:?}");
     assert_eq!(record.sent["spans"], 1);
 }
+
+#[tokio::test]
+async fn a_table_that_has_not_changed_costs_no_manifest() {
+    let lake = Lake::new(NOON, "", &["spans"]).await;
+    lake.create("spans", &[]).await;
+    lake.append_small("spans", "a", 100).await;
+    lake.append_small("spans", "b", 2).await;
+    let left = SendCounts { partitions: 2, left: 2, ..SendCounts::default() };
+    assert_eq!(lake.tick_after(0).await.enqueued.counts, left);
+    // Without the manifest list nothing could be planned.
+    let hidden = lake.hide_manifest_list("spans").await;
+    for _ in 0..3 {
+        let tick = lake.tick_after(15).await.enqueued;
+        assert_eq!((tick.counts, tick.datasets_failed), (left, 0));
+    }
+    // After a scheduled time other rules ask, and so the files are looked at.
+    assert_eq!(lake.tick_after(15 * 60).await.enqueued.datasets_failed, 1);
+    hidden.put_back();
+    lake.append_small("spans", "b", 99).await;
+    let changed = lake.tick_after(15).await.enqueued.counts;
+    assert_eq!((changed.partitions, changed.sent), (2, 2), "by the schedule, which is made up");
+    assert_eq!(lake.tick_record().await.cursors["spans"].settled, None);
+    // What is under way is looked after at every tick.
+    let hidden = lake.hide_manifest_list("spans").await;
+    assert_eq!(lake.tick_after(15).await.enqueued.datasets_failed, 1);
+    hidden.put_back();
+}
