@@ -115,12 +115,14 @@ fn every_problem_of_a_configuration_is_printed() {
 }
 
 #[test]
-fn what_a_configuration_asks_for_too_early_is_refused() {
+fn a_catalog_that_does_not_answer_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let text =
-        "catalog: {type: rest, uri: 'https://catalog.example'}\ningestion: {datasets: [{name: a, table: b.c}]}\n";
+    // The port of `discard`, where nothing listens.
+    let text = "catalog: {type: rest, uri: 'http://127.0.0.1:9'}\ningestion: {datasets: [{name: a, table: b.c}]}\n";
     let path = write(folder.path(), text);
-    refused(&["verify", "--config", &path], "catalog.type: \"rest\" comes with a later version");
+    let output = Command::new(env!("CARGO_BIN_EXE_firn")).args(["verify", "--config", &path]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("catalog `http://127.0.0.1:9` does not answer"), "{}", stderr(&output));
 }
 
 #[test]
