@@ -67,8 +67,15 @@ fn a_folder_for_core_tools() {
     let config = config(folder.path());
     let out = folder.path().join("app");
     let summary = package(&config, &out, &[]).expect_code(0).summary();
-    assert_eq!((&summary["files"], &summary["sha256"]), (&json!(8), &Value::Null));
-    for name in ["host.json", "local.settings.json", "firn.yaml", "handler", "plan/function.json"] {
+    assert_eq!((&summary["files"], &summary["sha256"]), (&json!(10), &Value::Null));
+    for name in [
+        "host.json",
+        "local.settings.json",
+        "firn.yaml",
+        "handler",
+        "plan/function.json",
+        "clean-orphans/function.json",
+    ] {
         assert!(out.join(name).is_file(), "{name}");
     }
 }
