@@ -25,7 +25,9 @@ def arguments(description):
 
 def open_catalog(args):
     """The catalog, with the file system that reaches the warehouse."""
-    properties = {"uri": args.catalog, "warehouse": args.warehouse}
+    # SQLAlchemy would look for a driver of another name by itself.
+    uri = args.catalog.replace("postgresql://", "postgresql+psycopg2://", 1)
+    properties = {"uri": uri, "warehouse": args.warehouse}
     if args.connection_string:
         # The only file system of PyIceberg that takes the long abfss:// form together with Azurite.
         properties["py-io-impl"] = "pyiceberg.io.fsspec.FsspecFileIO"
