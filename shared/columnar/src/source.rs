@@ -111,8 +111,12 @@ impl LocalFile {
     pub fn of_table(path: &Path, name: &str, size: u64) -> Result<Self, ColumnarError> {
         let opened = match File::open(path) {
             Ok(file) => Self::from_file(name, file)?,
-            Err(source) => {
-                return Err(ColumnarError::Read { file: name.to_owned(), source: source.into(), retryable: false });
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let source = "it does not exist; restore the file or remove it from the table".into();
+                return Err(ColumnarError::Read { file: name.to_owned(), source, retryable: false });
+            }
+            Err(error) => {
+                return Err(ColumnarError::Read { file: name.to_owned(), source: error.into(), retryable: false });
             }
         };
         match opened.size == size {
