@@ -271,3 +271,66 @@ fn a_deferred_message_says_for_how_long() {
     assert_eq!(line["event"], "messageDeferred");
     assert_eq!((&line["outcome"], &line["hiddenSeconds"]), (&json!("deferred"), &json!(3600)));
 }
+
+#[test]
+fn maintenance_ends_with_one_event_a_table() {
+    let calls = Calls::default();
+    let emitter = Emitter::to(calls.clone());
+    let expiry = ExpiryFinished {
+        dataset: "spans".into(),
+        table: "iot.spans".into(),
+        invocation: "i".into(),
+        snapshots: 5,
+        expired: 3,
+        refs_removed: 1,
+        pinned: 1,
+        tries: 1,
+        duration_ms: 7,
+        ended: "done",
+        ..ExpiryFinished::default()
+    };
+    emitter.emit(&expiry.counted());
+    let sweep = SweepFinished {
+        dataset: "spans".into(),
+        table: "iot.spans".into(),
+        invocation: "i".into(),
+        receipt: "r".into(),
+        reason: Some("because".into()),
+        listed: 9,
+        live: 4,
+        replaced: 2,
+        replaced_bytes: 20,
+        unreferenced: 1,
+        deleted: 2,
+        deleted_bytes: 200,
+        kept: [("too young".to_owned(), 1)].into(),
+        duration_ms: 8,
+        ended: "failed",
+        ..SweepFinished::default()
+    };
+    emitter.emit(&sweep.clone().counted());
+    emitter.emit(&SweepFinished { dry_run: true, ended: "done", ..sweep }.counted());
+    let mut lines = calls.lines();
+    for line in &mut lines {
+        line.as_object_mut().unwrap().remove("time").unwrap();
+    }
+    assert_eq!(
+        lines[0],
+        json!({
+            "event": "expiryFinished", "outcome": "done", "dataset": "spans", "table": "iot.spans", "invocation": "i", "reason": null,
+            "snapshots": 5, "expired": 3, "refsRemoved": 1, "pinned": 1, "tries": 1, "durationMs": 7,
+            "counters": { "firn_maintenance_failures_total": 0 }
+        })
+    );
+    assert_eq!(
+        lines[1],
+        json!({
+            "event": "sweepFinished", "outcome": "failed", "dataset": "spans", "table": "iot.spans", "invocation": "i", "receipt": "r",
+            "dryRun": false, "reason": "because", "listed": 9, "live": 4, "replaced": 2, "replacedBytes": 20, "unreferenced": 1,
+            "deleted": 2, "deletedBytes": 200, "kept": { "too young": 1 }, "durationMs": 8, "peakRssBytes": null,
+            "counters": { "firn_maintenance_failures_total": 1, "firn_orphans_deleted_total": 2 }
+        })
+    );
+    let counters = json!({ "firn_maintenance_failures_total": 0, "firn_orphans_deleted_total": 0 });
+    assert_eq!(lines[2]["counters"], counters, "a dry run deletes nothing");
+}
