@@ -63,7 +63,10 @@ async fn ticks_and_messages_leave_what_status_shows() {
         let timer = json!({ "timer": { "IsPastDue": false } });
         let (code, answer) = handler.post(function, timer.clone(), json!({})).await;
         let value = &answer["ReturnValue"];
-        assert_eq!((code, &value["due"], &value["tables"], &value["failed"]), (200, &json!(true), &json!(1), &json!(1)));
+        assert_eq!(
+            (code, &value["due"], &value["tables"], &value["failed"]),
+            (200, &json!(true), &json!(1), &json!(1))
+        );
         assert_eq!((&value["next"], &value["deleted"]), (&Value::Null, &json!(0)), "{answer}");
         let (code, answer) = handler.post(function, timer, json!({})).await;
         assert_eq!((code, &answer["ReturnValue"]["due"]), (200, &json!(false)), "{answer}");
