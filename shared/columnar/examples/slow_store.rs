@@ -4,7 +4,6 @@
 //! A latency of `disk` reads the files from disk directly, as Firn does with tables in a local folder.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
-use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -161,12 +160,6 @@ fn order_of(schema: &Schema, names: &str) -> RowOrder {
         key_columns,
         columns,
         table_sort_order_id: None,
-    }
-}
-
-impl fmt::Debug for Nowhere {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Nowhere")
     }
 }
 

@@ -1,13 +1,11 @@
 //! Key ranges of files from their footers: metadata proves bounds of single columns only, and two files that share a series overlap by them.
 
-use std::sync::Arc;
-
-use firn_columnar::{BlobRange, InputFile, MergeError, ReadGate, claimed_key_range};
-use firn_model::{FileFacts, RowOrder};
+use firn_columnar::{InputFile, ReadGate, claimed_key_range};
+use firn_model::RowOrder;
 use firn_table::{LoadedTable, PartitionFacts};
 use tokio::runtime::Handle;
 
-use crate::open::several_at_once;
+use crate::open::{Opener, several_at_once};
 
 /// More files than this are no sorted run of a merge; their footers are not worth the requests.
 const FILES_AT_MOST: usize = 1000;
@@ -19,12 +17,31 @@ pub async fn prove_key_ranges(table: &LoadedTable, order: &RowOrder, facts: &mut
     if !worth_it {
         return;
     }
-    let (table, order, handle, gate) = (table.clone(), order.clone(), Handle::current(), ReadGate::default());
+    let (table, order, handle) = (table.clone(), order.clone(), Handle::current());
     let mut files = std::mem::take(&mut facts.files);
     let kept = files.clone();
     // Reading blocks: it must not hold a thread of the runtime that serves the reads.
     let proved = tokio::task::spawn_blocking(move || {
-        let ranges = several_at_once(&files, |file| range_of(&table, &order, &handle, &gate, file));
+        let schema = match table.arrow_schema() {
+            Ok(schema) => schema,
+            Err(error) => {
+                tracing::warn!(%error, "key ranges not known");
+                return files;
+            }
+        };
+        let opener = Opener {
+            table: &table,
+            schema: &schema,
+            mapping: None,
+            handle: &handle,
+            gate: ReadGate::default(),
+            whole: InputFile::LEAST_WHOLE,
+            keep_open: false,
+        };
+        let ranges = several_at_once(&files, |file| {
+            let input = opener.open(&file.path, file.size)?;
+            claimed_key_range(&input, &schema, &order)
+        });
         for (file, range) in files.iter_mut().zip(ranges) {
             match range {
                 Ok(range) => file.key_range = range,
@@ -34,19 +51,4 @@ pub async fn prove_key_ranges(table: &LoadedTable, order: &RowOrder, facts: &mut
         files
     });
     facts.files = proved.await.unwrap_or(kept);
-}
-
-fn range_of(
-    table: &LoadedTable,
-    order: &RowOrder,
-    handle: &Handle,
-    gate: &ReadGate,
-    file: &FileFacts,
-) -> Result<Option<firn_model::KeyRange>, MergeError> {
-    let usage = |error: firn_table::TableError| firn_columnar::ColumnarError::Usage { detail: error.to_string() };
-    let schema = table.arrow_schema().map_err(usage)?;
-    let id = table.blob_id(&file.path).map_err(usage)?;
-    let range = BlobRange::new(table.blobs().clone(), id, file.path.as_str(), file.size, handle.clone()).sharing(gate);
-    let input = InputFile::open(Arc::new(range), &schema, None)?;
-    claimed_key_range(&input, &schema, order)
 }

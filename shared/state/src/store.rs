@@ -105,6 +105,22 @@ impl StateStore {
         self.put(address, document, PutCondition::IfMatch(version.0.clone()), lease).await
     }
 
+    /// Replaces the version that was read, or creates the document where none was.
+    ///
+    /// # Errors
+    /// As [`replace`](Self::replace) and [`create`](Self::create).
+    pub async fn follow<T: Document>(
+        &self,
+        address: &Address<T>,
+        document: &T,
+        read: Option<&Version>,
+    ) -> Result<Version, StateError> {
+        match read {
+            Some(version) => self.replace(address, document, version, None).await,
+            None => self.create(address, document).await,
+        }
+    }
+
     /// Writes a document whatever was there: entries that only people read (parked, reports).
     ///
     /// # Errors

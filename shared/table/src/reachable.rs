@@ -7,15 +7,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use iceberg::spec::{ManifestFile, SnapshotRef};
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
 
 use crate::error::TableError;
 use crate::loaded::LoadedTable;
 use crate::location::layout::metadata_root;
 use crate::scan::every_entry::every_entry;
+use crate::scan::manifests::{AtOnce, decode_each, refuse_encrypted};
 
 /// Manifest lists and manifests read at the same time.
 const AT_ONCE: usize = 8;
@@ -164,42 +165,30 @@ impl ManifestWalk {
         M: Fn(&FileReference<'_>) -> T + Send + Sync + 'static,
         E: FnMut(Vec<T>),
     {
-        let room = Semaphore::new(BYTES_AT_ONCE);
-        let reads = stream::iter(manifests).map(|manifest| {
-            let (room, map) = (&room, Arc::clone(map));
-            async move {
-                let bytes = usize::try_from(manifest.manifest_length).unwrap_or(0).clamp(1, BYTES_AT_ONCE);
-                let path = manifest.manifest_path.clone();
-                let damaged = |detail: String| table.damaged(format!("manifest `{path}` {detail}"));
-                if manifest.key_metadata.as_ref().is_some_and(|key| !key.is_empty()) {
-                    return Err(damaged("is encrypted".to_owned()));
-                }
-                // The semaphore is never closed, and a permit count above u32 cannot come from the clamp.
-                let _permit = room.acquire_many(bytes as u32).await.map_err(|error| damaged(error.to_string()))?;
-                let content = table.read("a manifest", &path).await?;
-                let known = table.clone();
-                let decoded = tokio::task::spawn_blocking(move || {
-                    let mut seen = Vec::new();
-                    every_entry(&content, |entry| {
-                        let by = match (entry.live, of_heads) {
-                            (true, true) => RefersBy::Head,
-                            (true, false) => RefersBy::OlderSnapshot,
-                            (false, _) => RefersBy::Removed,
-                        };
-                        let since_ms = since(&known, entry.snapshot_id.unwrap_or(manifest.added_snapshot_id));
-                        seen.push(map(&FileReference { path: entry.path, by, since_ms }));
-                    })?;
-                    Ok::<Vec<T>, String>(seen)
-                });
-                decoded.await.map_err(|error| damaged(format!("cannot be decoded: {error}")))?.map_err(damaged)
-            }
-        });
-        let mut reads = reads.buffer_unordered(AT_ONCE);
-        while let Some(seen) = reads.try_next().await? {
-            self.counts.entries += seen.len() as u64;
-            each(seen);
+        for manifest in &manifests {
+            refuse_encrypted(table, manifest)?;
         }
-        Ok(())
+        let (known, map) = (table.clone(), Arc::clone(map));
+        let decode = move |content: Bytes, manifest: &ManifestFile, (): &()| {
+            let mut seen = Vec::new();
+            every_entry(&content, |entry| {
+                let by = match (entry.live, of_heads) {
+                    (true, true) => RefersBy::Head,
+                    (true, false) => RefersBy::OlderSnapshot,
+                    (false, _) => RefersBy::Removed,
+                };
+                let since_ms = since(&known, entry.snapshot_id.unwrap_or(manifest.added_snapshot_id));
+                seen.push(map(&FileReference { path: entry.path, by, since_ms }));
+            })?;
+            Ok(seen)
+        };
+        let counts = &mut self.counts;
+        let count = |seen: Vec<T>| {
+            counts.entries += seen.len() as u64;
+            each(seen);
+        };
+        let at_once = AtOnce { manifests: AT_ONCE, bytes: BYTES_AT_ONCE };
+        decode_each(table, manifests.into_iter().map(|manifest| (manifest, ())), at_once, decode, count).await
     }
 }
 

@@ -364,11 +364,7 @@ impl Sweep<'_> {
             receipt: self.receipt.receipt.clone(),
         };
         let version: Option<&Version> = before.map(|read| &read.version);
-        let written = match version {
-            Some(version) => state.replace(&address, &record, version, None).await,
-            None => state.create(&address, &record).await,
-        };
-        match written {
+        match state.follow(&address, &record, version).await {
             Ok(_) => {
                 if let Some(before) = before {
                     state.discard_seen(&uuid, &before.value.seen).await?;

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use firn_model::BlobId;
 use firn_storage::{
-    BlobProperties, BlobStore, BlobUpload, Clock, DeleteCondition, Deleted, LeaseId, ListedBlob, MemoryStore,
-    PutCondition, StorageError,
+    BlobProperties, BlobStore, BlobUpload, DeleteCondition, Deleted, LeaseId, ListedBlob, MemoryStore, PutCondition,
+    StorageError,
 };
 use futures::StreamExt;
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
 
 /// What a test may do to a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,6 @@ pub struct Double {
     pub faults: Mutex<BTreeMap<String, Fault>>,
     pub deleted: Mutex<BTreeMap<BlobId, Bytes>>,
     pub kept_days: Mutex<Option<u32>>,
-    _clock: Clock,
 }
 
 impl fmt::Debug for Double {
@@ -47,14 +46,8 @@ impl fmt::Debug for Double {
 }
 
 impl Double {
-    pub fn new(inner: MemoryStore, clock: Clock) -> Self {
-        Self {
-            inner,
-            faults: Mutex::default(),
-            deleted: Mutex::default(),
-            kept_days: Mutex::new(Some(14)),
-            _clock: clock,
-        }
+    pub fn new(inner: MemoryStore) -> Self {
+        Self { inner, faults: Mutex::default(), deleted: Mutex::default(), kept_days: Mutex::new(Some(14)) }
     }
 
     /// For keys that end so.
@@ -118,7 +111,6 @@ impl BlobStore for Double {
                 ended |= blob.is_err();
                 std::future::ready(goes_on)
             })
-            .chain(stream::empty())
             .boxed()
     }
 

@@ -101,7 +101,7 @@ impl Lake {
         .await
         .unwrap();
         let clock = Clock::manual("2020-01-01T00:00:00Z".parse().unwrap());
-        let store = Arc::new(Double::new(MemoryStore::with_clock(clock.clone()), clock.clone()));
+        let store = Arc::new(Double::new(MemoryStore::with_clock(clock.clone())));
         let state_blobs = MemoryStore::with_clock(clock.clone());
         let root = BlobId { account: "acct".into(), container: "firn-state".into(), key: String::new() };
         let state = StateStore::new(Arc::new(state_blobs.clone()), Arc::new(state_blobs.clone()), StateRoot::new(root));

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use firn_compact::HostServices;
 use firn_config::minutes;
 use firn_maintain::{TableJob, Unheard, table_jobs};
-use firn_state::{Address, EXPIRE_TICKS, MaintenanceTick, ORPHAN_TICKS, Read, StateError, Version};
+use firn_state::{Address, EXPIRE_TICKS, MaintenanceTick, ORPHAN_TICKS, Read, Version};
 use serde::Serialize;
 
 use super::by_hand::retries;
@@ -129,11 +129,7 @@ impl Cursor<'_> {
             return Ok(());
         }
         let record = MaintenanceTick { last_tick: Some(self.started), next: next.map(str::to_owned), starts };
-        let written: Result<Version, StateError> = match &self.version {
-            Some(version) => self.host.state.replace(&self.address, &record, version, None).await,
-            None => self.host.state.create(&self.address, &record).await,
-        };
-        match written {
+        match self.host.state.follow(&self.address, &record, self.version.as_ref()).await {
             Ok(version) => self.version = Some(version),
             Err(error) if error.is_conflict() => self.lost = true,
             Err(error) => return Err(state_error(error)),

@@ -123,11 +123,7 @@ impl Dispatcher<'_> {
         record: &InflightRecord,
         version: Option<&Version>,
     ) -> Result<Option<Version>, PassError> {
-        let written = match version {
-            Some(version) => self.host.state.replace(address, record, version, None).await,
-            None => self.host.state.create(address, record).await,
-        };
-        match written {
+        match self.host.state.follow(address, record, version).await {
             Ok(version) => Ok(Some(version)),
             Err(StateError::Changed { .. } | StateError::Leased { .. }) => Ok(None),
             Err(error) => Err(state_error(error)),

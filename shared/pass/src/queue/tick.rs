@@ -61,11 +61,7 @@ pub async fn tick(host: &HostServices, invocation: &str) -> Result<TickSummary, 
         open_passes: open,
         cursors: done.cursors,
     };
-    let recorded = match &version {
-        Some(version) => host.state.replace(&address, &after, version, None).await,
-        None => host.state.create(&address, &after).await,
-    };
-    match recorded {
+    match host.state.follow(&address, &after, version.as_ref()).await {
         Ok(_) => {}
         Err(error) if error.is_conflict() => tracing::info!("another planner recorded its tick first"),
         Err(error) => return Err(state_error(error)),

@@ -33,7 +33,7 @@ pub(crate) struct Builder<'a> {
     inputs: HashSet<String>,
     cache: ManifestCache,
     /// That of every try.
-    snapshot_id: Option<i64>,
+    pub(crate) snapshot_id: i64,
     /// Manifests that the first try took along although it replaces none of their files.
     folded: Option<HashSet<String>>,
     written: Option<Written>,
@@ -97,7 +97,8 @@ impl<'a> Builder<'a> {
         if let Some(path) = outputs.iter().find(|path| inputs.contains(**path)) {
             return refused(format!("`{path}` is input and output"));
         }
-        Ok(Self { request, inputs, cache: ManifestCache::default(), snapshot_id: None, folded: None, written: None })
+        let snapshot_id = new_snapshot_id(&request.base);
+        Ok(Self { request, inputs, cache: ManifestCache::default(), snapshot_id, folded: None, written: None })
     }
 
     /// Validates the group against a head and writes the manifests of a try, unless an earlier try has written the same.
@@ -111,8 +112,7 @@ impl<'a> Builder<'a> {
             return Ok(Prepared { head, plan, took_time: false });
         }
         self.clean_up(table).await;
-        let snapshot_id = *self.snapshot_id.get_or_insert_with(|| new_snapshot_id(table));
-        let mut attempt = Attempt::new(table, snapshot_id);
+        let mut attempt = Attempt::new(table, self.snapshot_id);
         match self.write_manifests(&head, &plan, &mut attempt).await {
             Ok(manifests) => {
                 self.written = Some(Written { from: plan.replaced.clone(), schema_id, manifests, attempt });
@@ -128,11 +128,11 @@ impl<'a> Builder<'a> {
     /// Writes the list of a try. On an error nothing of it is left.
     pub(crate) async fn finish(&mut self, prepared: Prepared<'_>) -> Result<Ready, CommitError> {
         let Prepared { head, plan, .. } = prepared;
-        let (manifests, snapshot_id) = match &self.written {
-            Some(written) => (written.manifests.clone(), written.attempt.snapshot_id),
+        let manifests = match &self.written {
+            Some(written) => written.manifests.clone(),
             None => return Err(self.refused("no manifests were written".to_owned())),
         };
-        let mut attempt = Attempt::new(head.table, snapshot_id);
+        let mut attempt = Attempt::new(head.table, self.snapshot_id);
         match self.write_list(&head, &plan, manifests, &mut attempt).await {
             Ok((updates, requirements)) => Ok(Ready { attempt, updates, requirements }),
             Err(error) => {

@@ -17,12 +17,6 @@ pub(crate) fn ancestry<'a>(metadata: &'a TableMetadata, branch: &str) -> impl It
     .take_while(move |snapshot| seen.insert(snapshot.snapshot_id()))
 }
 
-/// One of `ids` that is a snapshot of the table. A snapshot that was rolled back since counts too: it was applied, and its
-/// files are the table's.
-pub(crate) fn applied(metadata: &TableMetadata, ids: &[i64]) -> Option<i64> {
-    ids.iter().copied().find(|id| metadata.snapshot_by_id(*id).is_some())
-}
-
 /// The newest ancestor of the branch's head that replaced the group of this hash.
 pub(crate) fn replaced_by(metadata: &TableMetadata, branch: &str, inputs_hash: &str) -> Option<i64> {
     ancestry(metadata, branch)

@@ -32,7 +32,6 @@ use crate::error::{Source, SwapError};
 use crate::loaded::LoadedTable;
 use attempt::Attempt;
 use build::{Builder, Ready};
-use history::applied;
 
 /// Commits a group: swaps its inputs for its outputs in one snapshot.
 ///
@@ -50,7 +49,7 @@ pub async fn replace(
         request: &request,
         policy: &policy,
         builder: Builder::new(&request)?,
-        sent: Vec::new(),
+        tries: 0,
         conflicts: 0,
         outdated: 0,
     };
@@ -69,8 +68,8 @@ struct Run<'a> {
     request: &'a ReplaceRequest,
     policy: &'a CommitPolicy,
     builder: Builder<'a>,
-    /// Snapshot ids of the tries that were sent: one id, as often as there were tries.
-    sent: Vec<i64>,
+    /// Tries that were sent.
+    tries: u32,
     conflicts: u32,
     /// Versions that could not be built on and were no longer current.
     outdated: u32,
@@ -102,15 +101,15 @@ impl Run<'_> {
         }
     }
 
-    /// A try could not be built: it may be possible on a newer version. Else nothing of the commit is left.
+    /// A try could not be built. On a newer version it may be possible: the manifests of `table` may be gone after an expiry, or rewritten
+    /// by others. Where the error would be the same, nothing of the commit is left.
     async fn not_built(&mut self, table: &LoadedTable, error: CommitError) -> Result<Tried, CommitError> {
-        match self.newer_than(table, &error).await {
-            Some(newer) => Ok(Tried::TryOn(newer)),
-            None => {
-                self.builder.clean_up(table).await;
-                Err(error)
-            }
+        let may_be_stale = matches!(error, CommitError::Storage { .. } | CommitError::Permanent { .. });
+        if may_be_stale && let Some(newer) = self.moved_on(table).await {
+            return Ok(Tried::TryOn(newer));
         }
+        self.builder.clean_up(table).await;
+        Err(error)
     }
 
     /// The current version, when `table` is not it any more.
@@ -126,17 +125,10 @@ impl Run<'_> {
         Some(current)
     }
 
-    /// The current version, when a try could not be built because `table` is outdated: its manifests may be gone after an
-    /// expiry, or rewritten by others. None when the error would be the same.
-    async fn newer_than(&mut self, table: &LoadedTable, error: &CommitError) -> Option<LoadedTable> {
-        let may_be_stale = matches!(error, CommitError::Storage { .. } | CommitError::Permanent { .. });
-        if may_be_stale { self.moved_on(table).await } else { None }
-    }
-
     async fn send(&mut self, table: &LoadedTable, ready: Ready) -> Result<Tried, CommitError> {
         let Ready { attempt, updates, requirements } = ready;
         let ident = self.request.base.ident.clone();
-        self.sent.push(attempt.snapshot_id);
+        self.tries += 1;
         let refusal = match self.catalog.swap(table, updates, requirements).await {
             Ok(swapped) => {
                 if let Some(committed) = self.committed(swapped) {
@@ -187,12 +179,13 @@ impl Run<'_> {
         self.builder.clean_up(table).await;
     }
 
-    /// The answer, when the version of the table has a snapshot of ours.
+    /// The answer, when the version of the table has our snapshot. One that was rolled back since counts too: it was applied, and its
+    /// files are the table's.
     fn committed(&self, table: LoadedTable) -> Option<Committed> {
+        let snapshot_id = self.builder.snapshot_id;
         let same_table = table.metadata.uuid() == self.request.base.metadata.uuid();
-        let snapshot_id = applied(&table.metadata, &self.sent).filter(|_| same_table)?;
-        let tries = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
-        Some(Committed { snapshot_id, tries, conflicts: self.conflicts, table })
+        let applied = same_table && table.metadata.snapshot_by_id(snapshot_id).is_some();
+        applied.then_some(Committed { snapshot_id, tries: self.tries, conflicts: self.conflicts, table })
     }
 
     /// Looks for our snapshot after a lost answer. Not seen is not the same as not applied: nothing is removed.
@@ -210,10 +203,6 @@ impl Run<'_> {
     }
 
     fn unknown(&self, source: Source) -> CommitError {
-        CommitError::Unknown {
-            ident: self.request.base.ident.clone(),
-            snapshot_id: self.sent.last().copied().unwrap_or_default(),
-            source,
-        }
+        CommitError::Unknown { ident: self.request.base.ident.clone(), snapshot_id: self.builder.snapshot_id, source }
     }
 }

@@ -66,9 +66,7 @@ pub(crate) fn select(
                 manifest.manifest_path, manifest.partition_spec_id
             )));
         };
-        if manifest.key_metadata.as_ref().is_some_and(|key| !key.is_empty()) {
-            return Err(table.damaged(format!("manifest `{}` is encrypted", manifest.manifest_path)));
-        }
+        refuse_encrypted(table, &manifest)?;
         let has_live_files = manifest.has_added_files() || manifest.has_existing_files();
         if has_live_files && may_hold(&manifest, spec) {
             selected.push(Selected { manifest, spec: Arc::clone(spec) });
@@ -84,32 +82,65 @@ pub(crate) async fn reduce<T: Send + 'static>(
     selected: Vec<Selected>,
     start: impl Fn() -> T + Send + Sync + 'static,
     each: impl Fn(&mut T, Entry, &SpecTypes) -> Result<(), String> + Send + Sync + 'static,
+    combine: impl FnMut(T),
+) -> Result<(), TableError> {
+    let manifests = selected.into_iter().map(|Selected { manifest, spec }| (manifest, spec));
+    let decode = move |content: Bytes, manifest: &ManifestFile, spec: &Arc<SpecTypes>| {
+        let mut result = start();
+        live_entries(&content, spec, manifest, |entry| each(&mut result, entry, spec))?;
+        Ok(result)
+    };
+    decode_each(table, manifests, AtOnce { manifests: AT_ONCE, bytes: BYTES_AT_ONCE }, decode, combine).await
+}
+
+/// How much of a table's manifests is in memory at the same time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AtOnce {
+    pub(crate) manifests: usize,
+    /// A larger manifest is read alone.
+    pub(crate) bytes: usize,
+}
+
+/// Reads whole manifests, each with something that goes with it, in no particular order. They are decoded off the async runtime; `combine`
+/// takes what came of each.
+///
+/// # Errors
+/// [`TableError::Read`], or [`TableError::Damaged`] with what `decode` says.
+pub(crate) async fn decode_each<X: Send + Sync + 'static, T: Send + 'static>(
+    table: &LoadedTable,
+    manifests: impl IntoIterator<Item = (ManifestFile, X)>,
+    at_once: AtOnce,
+    decode: impl Fn(Bytes, &ManifestFile, &X) -> Result<T, String> + Send + Sync + 'static,
     mut combine: impl FnMut(T),
 ) -> Result<(), TableError> {
-    let work = Arc::new((start, each));
-    let room = Semaphore::new(BYTES_AT_ONCE);
-    let results = stream::iter(selected).map(|Selected { manifest, spec }| {
-        let (work, room) = (Arc::clone(&work), &room);
+    let decode = Arc::new(decode);
+    let room = Semaphore::new(at_once.bytes);
+    let results = stream::iter(manifests).map(|(manifest, with)| {
+        let (decode, room) = (Arc::clone(&decode), &room);
         async move {
-            let bytes = usize::try_from(manifest.manifest_length).unwrap_or(0).clamp(1, BYTES_AT_ONCE);
+            let bytes = usize::try_from(manifest.manifest_length).unwrap_or(0).clamp(1, at_once.bytes);
             let path = manifest.manifest_path.clone();
             let damaged = |detail: String| table.damaged(format!("manifest `{path}` {detail}"));
             // The semaphore is never closed, and a permit count above u32 cannot come from the clamp.
             let _permit = room.acquire_many(bytes as u32).await.map_err(|error| damaged(error.to_string()))?;
             let content = table.read("a manifest", &path).await?;
-            let decoded = tokio::task::spawn_blocking(move || {
-                let mut result = (work.0)();
-                live_entries(&content, &spec, &manifest, |entry| (work.1)(&mut result, entry, &spec))?;
-                Ok::<T, String>(result)
-            });
+            let decoded = tokio::task::spawn_blocking(move || decode(content, &manifest, &with));
             decoded.await.map_err(|error| damaged(format!("cannot be decoded: {error}")))?.map_err(damaged)
         }
     });
-    let mut results = results.buffer_unordered(AT_ONCE);
+    let mut results = results.buffer_unordered(at_once.manifests);
     while let Some(result) = results.try_next().await? {
         combine(result);
     }
     Ok(())
+}
+
+/// A manifest that Firn cannot read.
+pub(crate) fn refuse_encrypted(table: &LoadedTable, manifest: &ManifestFile) -> Result<(), TableError> {
+    match manifest.key_metadata.as_ref().is_some_and(|key| !key.is_empty()) {
+        true => Err(table.damaged(format!("manifest `{}` is encrypted", manifest.manifest_path))),
+        false => Ok(()),
+    }
 }
 
 /// Whether a manifest holds delete files.

@@ -4,7 +4,7 @@ mod audit;
 mod avro_uuid;
 pub(crate) mod entry;
 pub(crate) mod every_entry;
-mod manifests;
+pub(crate) mod manifests;
 mod partition;
 mod stats;
 mod time;
