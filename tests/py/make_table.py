@@ -41,7 +41,7 @@ def main():
     )
     parser.add_argument("--duplicates", type=float, default=0.0, help="fraction of rows that are sent once more")
     parser.add_argument("--evolve", default="", help=f"comma list of {', '.join(EVOLUTIONS)}, spread over the appends")
-    parser.add_argument("--partition", default="none", help="comma list such as day:time_hour,identity:origin,bucket[4]:x")
+    parser.add_argument("--partition", default="none", help="comma list such as day:time_hour,identity:origin=place,bucket[4]:x; after = the field's name")
     parser.add_argument("--sort-order", default="", help="comma list such as origin,time_hour:desc")
     parser.add_argument("--format-version", choices=["1", "2"], default="2")
     parser.add_argument("--upgrade-at", type=int, help="before this append, raise a table of version 1 to 2")
@@ -183,16 +183,17 @@ def create(catalog, source, args):
 
 
 def partition_spec(schema, text):
-    """day:time_hour,identity:origin as a spec; fields are named as Iceberg's writers name them."""
+    """day:time_hour,identity:origin as a spec; fields without a name of their own are named as Iceberg's writers name them."""
     if text == "none":
         return UNPARTITIONED_PARTITION_SPEC
     fields = []
     for number, part in enumerate(text.split(",")):
         transform_text, column = part.split(":")
+        column, _, given_name = column.partition("=")
         transform = SHORT_TRANSFORMS[transform_text]() if transform_text in SHORT_TRANSFORMS else parse_transform(transform_text)
         plain = transform_text.split("[")[0]
         name = column if plain == "identity" else f"{column}_{plain}"
-        fields.append(PartitionField(schema.find_field(column).field_id, 1000 + number, transform, name))
+        fields.append(PartitionField(schema.find_field(column).field_id, 1000 + number, transform, given_name or name))
     return PartitionSpec(*fields)
 
 

@@ -50,8 +50,26 @@ pub struct InputDemand {
     pub columns: Vec<OpenCost>,
     /// Its key columns together; zero without an order.
     pub keys: OpenCost,
-    /// Bytes of a row of keys, read and encoded.
-    pub key_row_bytes: u64,
+    /// What a batch of its keys takes.
+    pub key_batch: KeyBatchDemand,
+}
+
+/// What a batch of keys takes, read and encoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyBatchDemand {
+    /// Bytes a row, whatever the values.
+    pub row_bytes: u64,
+    /// Mean bytes of a value of each key column.
+    pub value_bytes: Vec<u64>,
+}
+
+impl KeyBatchDemand {
+    /// Bytes of a batch of at most `rows` rows, which ends where the values of a column reach `read_bytes`, but has one row.
+    fn bytes(&self, rows: u64, read_bytes: u64) -> u64 {
+        // Once as values and once encoded.
+        let values = self.value_bytes.iter().map(|value| 2 * (rows * value).min(read_bytes.max(*value)));
+        rows * self.row_bytes + values.sum::<u64>()
+    }
 }
 
 /// What a merge takes, whatever its inputs.
@@ -147,7 +165,8 @@ struct Totals {
     rows: u64,
     footers: u64,
     keys: OpenCost,
-    key_row_bytes: u64,
+    /// Rows and batch of each input.
+    key_batches: Vec<(u64, KeyBatchDemand)>,
     /// Per column over all inputs; without an order the dearest input.
     columns: Vec<OpenCost>,
     /// The dearest single opening.
@@ -162,7 +181,9 @@ impl Totals {
             all.footers += input.footer_bytes;
             all.keys.open += input.keys.open;
             all.keys.lean += input.keys.lean;
-            all.key_row_bytes += input.key_row_bytes;
+            if job.ordered {
+                all.key_batches.push((input.rows, input.key_batch.clone()));
+            }
             all.opening = all.opening.max(input.keys.opening);
             all.columns.resize(all.columns.len().max(input.columns.len()), OpenCost::default());
             for (total, column) in all.columns.iter_mut().zip(&input.columns) {
@@ -236,7 +257,9 @@ fn layout(job: &JobDemand, all: &Totals, layout: Layout) -> Admission {
     // Batches are larger where each costs an opening.
     let key_rows = if layout.reopen_keys { job.key_rows * 4 } else { job.key_rows };
     let key_readers = if layout.reopen_keys || !job.ordered { 0 } else { cost(&all.keys) };
-    let keys = key_readers + if job.ordered { all.key_row_bytes * key_rows } else { 0 };
+    let read_bytes = if layout.lean { job.read_bytes.min(LEAN_READ_BYTES) } else { job.read_bytes };
+    let batches = all.key_batches.iter().map(|(rows, batch)| batch.bytes(key_rows.min(*rows), read_bytes as u64));
+    let keys = key_readers + batches.sum::<u64>();
     let threads = layout.threads as u64;
     let opening = all.opening * threads;
     let gather = threads * (2 * job.chunk_bytes).max(layout.rows * job.gathered_row_bytes);
@@ -255,7 +278,7 @@ fn layout(job: &JobDemand, all: &Totals, layout: Layout) -> Admission {
         keep_open: layout.keep_open,
         reopen_keys: layout.reopen_keys,
         key_rows,
-        read_bytes: if layout.lean { job.read_bytes.min(LEAN_READ_BYTES) } else { job.read_bytes },
+        read_bytes,
         ahead_bytes: if layout.lean { job.ahead_bytes.min(LEAN_AHEAD_BYTES) } else { job.ahead_bytes },
         encoded_bytes,
         needed_bytes,
@@ -294,7 +317,7 @@ mod tests {
             footer_bytes: 32 << 10,
             columns: vec![column; columns],
             keys: OpenCost { open: 10 * MB, lean: 8 * MB, opening: 4 * MB },
-            key_row_bytes: 80,
+            key_batch: KeyBatchDemand { row_bytes: 24, value_bytes: vec![20, 8] },
         }
     }
 
@@ -311,6 +334,23 @@ mod tests {
         let admission = admit(&job(), &vec![input(13); 24], 360 * MB, 2).unwrap();
         assert!(!admission.keep_open);
         assert!(admission.needed_bytes <= 360 * MB, "{admission:?}");
+    }
+
+    #[test]
+    fn keys_count_as_far_as_a_batch_of_them_goes() {
+        let batch = KeyBatchDemand { row_bytes: 24, value_bytes: vec![1000, 8] };
+        assert_eq!(batch.bytes(10, 1 << 20), 10 * (24 + 2 * 1008), "all of them");
+        assert_eq!(batch.bytes(8192, 1 << 20), 8192 * (24 + 2 * 8) + (2 << 20), "texts end the batch at 1 MB");
+        let huge = KeyBatchDemand { row_bytes: 24, value_bytes: vec![10 * MB] };
+        assert_eq!(huge.bytes(3, 1 << 20), 3 * 24 + 20 * MB, "one row at least");
+
+        // 24 files of 100 rows whose keys are texts of 20 KB.
+        let long = InputDemand {
+            rows: 100,
+            key_batch: KeyBatchDemand { row_bytes: 24, value_bytes: vec![20_000] },
+            ..input(3)
+        };
+        assert!(admit(&job(), &vec![long; 24], 512 * MB, 2).is_ok());
     }
 
     #[test]

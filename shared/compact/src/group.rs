@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use firn_columnar::{
-    ColumnarError, EngineLimits, MergeError, MergeInput, MergeReport, MergeRequest, NameMapping, ReadGate, Space,
-    StopFlag, TempSpace, merge_group, proof, verify_file,
+    ColumnarError, EngineLimits, MergeError, MergeInput, MergeReport, MergeRequest, ReadGate, Space, StopFlag,
+    TempSpace, merge_group, proof, verify_file,
 };
 use firn_config::{Dataset, DedupOperation, Verify};
 use firn_model::{LeftReason, Outcome, PartitionKey, RowOrder, Rule};
@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 
 use crate::control::{GroupPlace, RunControl, Step};
 use crate::naming::{HashedInputs, inputs_hash};
-use crate::open::{KEPT_OPEN, Opener, whole_bytes};
+use crate::open::{KEPT_OPEN, Opener, name_mapping, whole_bytes};
 use crate::report::{Failure, GroupReport};
 use crate::services::Services;
 use crate::settings::JobSettings;
@@ -162,10 +162,7 @@ impl MergeWork {
     fn run(self) -> Result<Merged, MergeError> {
         let usage = |error: &dyn std::fmt::Display| ColumnarError::Usage { detail: error.to_string() };
         let schema = self.table.arrow_schema().map_err(|error| usage(&error))?;
-        let mapping = match self.table.property("schema.name-mapping.default") {
-            Some(json) => Some(NameMapping::parse(json)?),
-            None => None,
-        };
+        let mapping = name_mapping(&self.table)?;
         let files = self.group.files();
         let opener = Opener {
             table: &self.table,

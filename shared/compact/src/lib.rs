@@ -35,6 +35,7 @@ pub use host::{FanOut, FanOutError, FannedOut, HostServices, NoFanOut};
 pub use lease_turns::LeaseTurns;
 pub use memory_budget::{MemoryBudget, Reservation};
 pub use naming::facts_hash;
+pub use open::name_mapping;
 pub use partition::{PartitionJob, plan_facts, run_partition, run_partition_with};
 pub use ranges::prove_key_ranges;
 pub use report::{Failure, GroupReport, PartitionReport};

@@ -11,6 +11,8 @@ use firn_model::FileFacts;
 use firn_table::LoadedTable;
 use tokio::runtime::Handle;
 
+/// Property of a table (Iceberg spec, "Column Projection").
+const NAME_MAPPING: &str = "schema.name-mapping.default";
 /// Footers that are asked for at once: each is a request that is waited for.
 const OPENED_AT_ONCE: usize = 16;
 /// Files of a local disk that are kept open; of more than these each is opened for every read, as a process may have 1,024 only.
@@ -29,6 +31,14 @@ pub(crate) fn whole_bytes(memory_bytes: u64, sizes: impl ExactSizeIterator<Item 
         true => LARGEST_WHOLE,
         false => (memory_bytes / SMALL_WHOLE_PART / files).clamp(InputFile::LEAST_WHOLE, LARGEST_WHOLE),
     }
+}
+
+/// The table's name mapping for files without field ids; None when it has none.
+///
+/// # Errors
+/// [`ColumnarError`] that names the property, when its value is no name mapping.
+pub fn name_mapping(table: &LoadedTable) -> Result<Option<NameMapping>, ColumnarError> {
+    table.property(NAME_MAPPING).map(NameMapping::parse).transpose()
 }
 
 /// Opens files of a table.

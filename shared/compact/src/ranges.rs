@@ -5,7 +5,7 @@ use firn_model::RowOrder;
 use firn_table::{LoadedTable, PartitionFacts};
 use tokio::runtime::Handle;
 
-use crate::open::{Opener, several_at_once};
+use crate::open::{Opener, name_mapping, several_at_once};
 
 /// More files than this are no sorted run of a merge; their footers are not worth the requests.
 const FILES_AT_MOST: usize = 1000;
@@ -29,10 +29,17 @@ pub async fn prove_key_ranges(table: &LoadedTable, order: &RowOrder, facts: &mut
                 return files;
             }
         };
+        let mapping = match name_mapping(&table) {
+            Ok(mapping) => mapping,
+            Err(error) => {
+                tracing::warn!(%error, "key ranges not known");
+                return files;
+            }
+        };
         let opener = Opener {
             table: &table,
             schema: &schema,
-            mapping: None,
+            mapping: mapping.as_ref(),
             handle: &handle,
             gate: ReadGate::default(),
             whole: InputFile::LEAST_WHOLE,

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use firn_columnar::{BlobRange, FileClaims, InputFile, MergeError, NameMapping, Reread, reread};
-use firn_compact::Services;
+use firn_columnar::{BlobRange, FileClaims, InputFile, MergeError, Reread, reread};
+use firn_compact::{Services, name_mapping};
 use firn_config::{Config, Dataset};
 use firn_model::{FileFacts, PartitionKey, RowOrder};
 use firn_table::{
@@ -139,10 +139,7 @@ fn read_again(
     let usage = |error: firn_table::TableError| firn_columnar::ColumnarError::Usage { detail: error.to_string() };
     let id = table.blob_id(&file.path).map_err(usage)?;
     let range = BlobRange::new(table.blobs().clone(), id, file.path.as_str(), file.size, handle.clone());
-    let mapping = match table.property("schema.name-mapping.default") {
-        Some(json) => Some(NameMapping::parse(json)?),
-        None => None,
-    };
+    let mapping = name_mapping(table)?;
     let input = InputFile::open(Arc::new(range), schema, mapping.as_ref())?;
     let mut claims = FileClaims::read(input.metadata());
     if has_dropped_column(&input, schema) {

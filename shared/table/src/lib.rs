@@ -14,6 +14,7 @@
 //! - [`ident`], [`error`]: names and what can go wrong.
 
 mod arrow_types;
+mod avro;
 mod calendar;
 pub mod catalog;
 pub mod commit;

@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef as ArrowSchemaRef;
 use firn_model::BlobId;
 use firn_storage::BlobStore;
 use iceberg::io::FileIO;
-use iceberg::spec::{DEFAULT_SCHEMA_NAME_MAPPING, FormatVersion, NameMapping, SnapshotRef, TableMetadata};
+use iceberg::spec::{FormatVersion, SnapshotRef, TableMetadata};
 
 use crate::arrow_types;
 use crate::error::TableError;
@@ -42,19 +42,6 @@ impl LoadedTable {
         let schema = arrow_types::arrow_schema(self.metadata.current_schema())
             .map_err(|error| self.damaged(format!("the current schema has no Arrow form: {error}")))?;
         Ok(Arc::new(schema))
-    }
-
-    /// The name mapping for data files without field ids (`schema.name-mapping.default`), when the table has one.
-    ///
-    /// # Errors
-    /// [`TableError::Damaged`] when the property is no name mapping.
-    pub fn name_mapping(&self) -> Result<Option<NameMapping>, TableError> {
-        let Some(text) = self.property(DEFAULT_SCHEMA_NAME_MAPPING) else {
-            return Ok(None);
-        };
-        serde_json::from_str(text).map(Some).map_err(|error| {
-            self.damaged(format!("property {DEFAULT_SCHEMA_NAME_MAPPING} is no name mapping: {error}"))
-        })
     }
 
     /// A table property.
@@ -131,21 +118,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn properties_switch_and_map() {
+    async fn properties_are_read_and_switch_firn_off() {
         let lake = Lake::new().await;
         let table = |name: &'static str, key: &'static str, value: &'static str| {
             lake.create(name, Shape::partitioned(&[]).property(key, value))
         };
         let plain = table("a", "k", "v").await;
         assert!(plain.is_enabled());
-        assert_eq!((plain.name_mapping().unwrap(), plain.property("k")), (None, Some("v")));
+        assert_eq!((plain.property("k"), plain.property("l")), (Some("v"), None));
         assert!(!table("b", "firn.enabled", "False").await.is_enabled());
         assert!(table("c", "firn.enabled", "true").await.is_enabled());
-        let mapping = r#"[{"field-id": 1, "names": ["name", "old"]}]"#;
-        let mapped = table("d", "schema.name-mapping.default", mapping).await.name_mapping().unwrap().unwrap();
-        assert_eq!(mapped.fields()[0].field_id(), Some(1));
-        assert_eq!(mapped.fields()[0].names(), ["name", "old"]);
-        let error = table("e", "schema.name-mapping.default", "[").await.name_mapping().unwrap_err();
-        assert!(error.to_string().contains("`db.e`"), "{error}");
     }
 }

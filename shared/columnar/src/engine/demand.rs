@@ -4,7 +4,7 @@ use super::Task;
 use super::error::MergeError;
 use super::keys::key_columns;
 use super::request::{Hidden, MergeInput};
-use crate::admit::{InputDemand, JobDemand, LEAN_AHEAD_BYTES, LEAN_READ_BYTES, OpenCost};
+use crate::admit::{InputDemand, JobDemand, KeyBatchDemand, LEAN_AHEAD_BYTES, LEAN_READ_BYTES, OpenCost};
 use crate::error::ColumnarError;
 use crate::fast::kind::common_kind;
 use crate::input::InputFile;
@@ -101,7 +101,7 @@ fn input_demand(
         Hidden::Position => 1,
         Hidden::All => 3,
     };
-    let mut key_row_bytes = KEY_OVERHEAD_BYTES + 8 * hidden_keys;
+    let mut key_batch = KeyBatchDemand { row_bytes: KEY_OVERHEAD_BYTES + 8 * hidden_keys, value_bytes: Vec::new() };
     let mut key_cost =
         OpenCost { open: HIDDEN_OPEN_BYTES * hidden_keys, lean: HIDDEN_OPEN_BYTES * hidden_keys, opening: 0 };
     for key in keys {
@@ -109,15 +109,14 @@ fn input_demand(
         key_cost.open += open.open;
         key_cost.lean += open.lean;
         key_cost.opening = key_cost.opening.max(open.opening);
-        // Once as values and once encoded.
-        key_row_bytes += 2 * input.file.column_cost(*key, &ordinary)?.bytes_per_row_decoded;
+        key_batch.value_bytes.push(input.file.column_cost(*key, &ordinary)?.bytes_per_row_decoded);
     }
     Ok(InputDemand {
         rows: input.file.rows(),
         footer_bytes: input.file.held_bytes(),
         columns,
         keys: key_cost,
-        key_row_bytes,
+        key_batch,
     })
 }
 

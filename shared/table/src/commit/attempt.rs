@@ -8,6 +8,7 @@ use iceberg::spec::{
 use uuid::Uuid;
 
 use super::entry::{CarriedEntry, Carry};
+use crate::avro::{plain_spec, with_plain_names, with_spec_names};
 use crate::loaded::LoadedTable;
 use crate::location::layout::metadata_root;
 
@@ -114,10 +115,13 @@ impl Attempt {
                 spec.spec_id()
             )));
         }
-        let broken = |error: iceberg::Error| AttemptError::Content(format!("cannot make a manifest: {error}"));
+        let unmade = |detail: String| AttemptError::Content(format!("cannot make a manifest: {detail}"));
+        let broken = |error: iceberg::Error| unmade(error.to_string());
         let scratch = FileIO::new_with_memory();
         let output = scratch.new_output(SCRATCH).map_err(broken)?;
-        let builder = ManifestWriterBuilder::new(output, Some(self.snapshot_id), schema.clone(), spec.clone());
+        let renamed = plain_spec(spec).map_err(unmade)?;
+        let written_as = renamed.as_ref().unwrap_or(spec).clone();
+        let builder = ManifestWriterBuilder::new(output, Some(self.snapshot_id), schema.clone(), written_as);
         let mut writer = match table.metadata.format_version() {
             FormatVersion::V1 => builder.build_v1(),
             FormatVersion::V2 => builder.build_v2_data(),
@@ -127,8 +131,12 @@ impl Attempt {
             entry.add_to(&mut writer).map_err(broken)?;
         }
         let mut made = writer.write_manifest_file().await.map_err(broken)?;
-        let bytes = scratch.new_input(SCRATCH).map_err(broken)?.read().await.map_err(broken)?;
-        let read = Manifest::parse_avro(&bytes).map_err(broken)?;
+        let mut bytes = scratch.new_input(SCRATCH).map_err(broken)?.read().await.map_err(broken)?;
+        if renamed.is_some() {
+            bytes = with_spec_names(&bytes, spec).map_err(unmade)?.into();
+            made.manifest_length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+        }
+        let read = Manifest::parse_avro(&with_plain_names(&bytes).map_err(unmade)?).map_err(broken)?;
         if let Some(difference) = difference(&read, wanted) {
             return Err(AttemptError::Content(difference));
         }

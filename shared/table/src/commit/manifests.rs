@@ -10,6 +10,7 @@ use iceberg::spec::{
 use tokio::sync::Semaphore;
 
 use super::error::CommitError;
+use crate::avro::with_plain_names;
 use crate::loaded::LoadedTable;
 
 /// Manifests read at the same time (design section 6).
@@ -166,7 +167,7 @@ async fn read_one(
     let decoded = tokio::task::spawn_blocking(move || decode(&bytes, &listed)).await;
     let (schema, entries) = decoded
         .map_err(|error| error.to_string())
-        .and_then(|decoded| decoded.map_err(|error| error.to_string()))
+        .and_then(|decoded| decoded)
         .map_err(|detail| refused(format!("cannot understand manifest `{path}`: {detail}")))?;
     let kept = keep(file, &entries);
     Ok((path.clone(), Arc::new(ReadManifest::new(schema, entries, kept))))
@@ -174,8 +175,9 @@ async fn read_one(
 
 /// The entries of a manifest with what they inherit from their place in the list (Iceberg spec, "Sequence Number
 /// Inheritance" and "Snapshot ID Inheritance").
-fn decode(bytes: &[u8], file: &ManifestFile) -> iceberg::Result<(SchemaRef, Vec<ManifestEntryRef>)> {
-    let (entries, metadata) = Manifest::parse_avro(bytes)?.into_parts();
+fn decode(bytes: &[u8], file: &ManifestFile) -> Result<(SchemaRef, Vec<ManifestEntryRef>), String> {
+    let manifest = Manifest::parse_avro(&with_plain_names(bytes)?).map_err(|error| error.to_string())?;
+    let (entries, metadata) = manifest.into_parts();
     let inherited = entries.into_iter().map(|entry| {
         let mut entry = Arc::unwrap_or_clone(entry);
         entry.snapshot_id.get_or_insert(file.added_snapshot_id);

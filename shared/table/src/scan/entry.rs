@@ -5,14 +5,12 @@
 //! an entry is one Avro value, looked at and dropped, and the partition is resolved by field id. A parity test holds the two
 //! readers together.
 
-use std::io::Read;
-
 use apache_avro::types::Value;
 use apache_avro::{Reader, Schema};
 use firn_model::Scalar;
 use iceberg::spec::{ManifestFile, PrimitiveType};
 
-use super::avro_uuid::without_uuids;
+use crate::avro::readable;
 use crate::key_bytes::scalar_from_bytes;
 use crate::partition_type::SpecTypes;
 
@@ -97,22 +95,10 @@ pub(crate) fn live_entries(
     bytes: &[u8],
     spec: &SpecTypes,
     manifest: &ManifestFile,
-    each: impl FnMut(Entry) -> Result<(), String>,
-) -> Result<(), String> {
-    if spec.fields.iter().any(|field| !field.is_void() && field.result_type == Some(PrimitiveType::Uuid)) {
-        return entries_of(without_uuids(bytes)?, spec, manifest, each);
-    }
-    entries_of(bytes, spec, manifest, each)
-}
-
-fn entries_of(
-    file: impl Read,
-    spec: &SpecTypes,
-    manifest: &ManifestFile,
     mut each: impl FnMut(Entry) -> Result<(), String>,
 ) -> Result<(), String> {
     let avro = |error: apache_avro::Error| format!("is no readable Avro file: {error}");
-    let reader = Reader::new(file).map_err(avro)?;
+    let reader = Reader::new(readable(bytes)?).map_err(avro)?;
     let columns = partition_columns(reader.writer_schema(), spec)?;
     for value in reader {
         let entry = Record::of(value.map_err(avro)?)?;

@@ -2,8 +2,8 @@
 
 use apache_avro::Reader;
 
-use super::avro_uuid::without_uuids;
 use super::entry::{Record, STATUS_ADDED, STATUS_DELETED, STATUS_EXISTING};
+use crate::avro::readable;
 
 /// An entry of any status.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct AnyEntry<'a> {
 /// A sentence on what cannot be understood. Then nothing is known of the files of this manifest.
 pub(crate) fn every_entry(bytes: &[u8], mut each: impl FnMut(AnyEntry<'_>)) -> Result<(), String> {
     let avro = |error: apache_avro::Error| format!("is no readable Avro file: {error}");
-    for value in Reader::new(without_uuids(bytes)?).map_err(avro)? {
+    for value in Reader::new(readable(bytes)?).map_err(avro)? {
         let mut entry = Record::of(value.map_err(avro)?)?;
         let live = match entry.long("status")? {
             Some(STATUS_ADDED | STATUS_EXISTING) => true,

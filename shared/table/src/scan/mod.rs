@@ -1,7 +1,6 @@
 //! What is live in a table, by partition: manifests are read once, several at a time, and reduced as they come.
 
 mod audit;
-mod avro_uuid;
 pub(crate) mod entry;
 pub(crate) mod every_entry;
 pub(crate) mod manifests;
