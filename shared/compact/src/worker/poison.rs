@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use super::answer::{Delivered, WorkAnswer, WorkOutcome};
 use super::defer::fail;
-use super::park::{event, park_body};
-use super::start::{Unnamed, name_partition};
+use super::park::{event, park_message};
+use super::start::{RESTART, Unnamed, name_partition};
 use crate::host::HostServices;
 
 /// Long enough for one write.
@@ -26,18 +26,19 @@ pub async fn poison(services: &HostServices, body: &[u8], invocation_id: &str) -
         Delivered { body: body.to_vec(), dequeue_count: 0, invocation_id: invocation_id.to_owned(), expires: None };
     let message = match parse_message(body) {
         Ok(message) => message,
-        Err(bad) => return park_body(services, &delivered, None, format!("{NOT_A_MESSAGE}: {bad}")).await,
+        Err(bad) => return park_message(services, &delivered, None, format!("{NOT_A_MESSAGE}: {bad}")).await,
     };
     match partition(services, &delivered, &message).await {
         Ok(answer) => answer,
-        Err(reason) => park_body(services, &delivered, Some(&message), reason).await,
+        Err(reason) => park_message(services, &delivered, Some(&message), reason).await,
     }
 }
 
 /// # Errors
 /// The reason for an entry that concerns the message alone.
 async fn partition(services: &HostServices, delivered: &Delivered, message: &Message) -> Result<WorkAnswer, String> {
-    let dataset = services.config.named_dataset(&message.dataset)?;
+    let dataset =
+        services.config.named_dataset(&message.dataset).map_err(|reason| gave_up(format!("{reason}; {RESTART}")))?;
     let generation = match message.kind() {
         MessageKind::ByHandDataset => return Err(gave_up("planning the dataset ended without an outcome")),
         MessageKind::ByHandPartition => None,

@@ -11,7 +11,7 @@ use super::claim::Claim;
 use super::conclude::{Circumstances, conclude};
 use super::defer::{self, defer};
 use super::finish::{Ending, Finished};
-use super::park::{park_body, park_partition};
+use super::park::{park_message, park_partition};
 use super::record::HeldRecord;
 use super::start::Named;
 use crate::control::RunControl;
@@ -52,7 +52,7 @@ impl PartitionWork<'_> {
     pub(crate) async fn not_started(&self, claim: Claim) -> WorkAnswer {
         let message = Some(self.message);
         match claim {
-            Claim::Broken(reason) => park_body(self.services, self.delivered, message, reason).await,
+            Claim::Broken(reason) => park_message(self.services, self.delivered, message, reason).await,
             Claim::Unavailable(reason) => defer(self.services, self.delivered, message, defer::NO_ANSWER, reason).await,
             Claim::SendAgain => {
                 let reason = "another worker has the partition".to_owned();

@@ -12,9 +12,13 @@ use uuid::Uuid;
 use super::answer::{Delivered, WorkAnswer, WorkOutcome};
 use super::claim::Claiming;
 use super::defer::{self, defer};
-use super::park::park_body;
+use super::park::park_message;
 use super::run::PartitionWork;
 use crate::host::{FanOutError, HostServices};
+
+/// What helps a message whose dataset the configuration lacks.
+pub(crate) const RESTART: &str = "the handler reads its configuration when it starts: add the dataset, restart the \
+                                  handler, then firn requeue, or wait for cooldownHours";
 
 /// Works on one message and says what the host is told. Whatever happens is an answer; a fault of the program that unwinds
 /// is the caller's to catch, it is delivered again like any other fault.
@@ -25,11 +29,11 @@ pub async fn work(services: &HostServices, delivered: Delivered) -> WorkAnswer {
         Err(bad) if bad.is_newer() => {
             return defer(services, &delivered, None, defer::NEWER_VERSION, bad.to_string()).await;
         }
-        Err(bad) => return park_body(services, &delivered, None, bad.to_string()).await,
+        Err(bad) => return park_message(services, &delivered, None, bad.to_string()).await,
     };
     let dataset = match services.config.named_dataset(&message.dataset) {
         Ok(dataset) => dataset,
-        Err(reason) => return park_body(services, &delivered, Some(&message), reason).await,
+        Err(reason) => return park_message(services, &delivered, Some(&message), format!("{reason}; {RESTART}")).await,
     };
     match (message.kind(), &message.partition) {
         (MessageKind::ByHandDataset, _) | (_, None) => fan_out(services, &delivered, &message).await,
@@ -43,11 +47,11 @@ async fn fan_out(services: &HostServices, delivered: &Delivered, message: &Messa
     if delivered.dequeue_count >= u64::from(firn_state::ATTEMPT_LIMIT) {
         let reason =
             format!("DequeueCount at {}: planning it ended without an outcome each time", delivered.dequeue_count);
-        return park_body(services, delivered, Some(message), reason).await;
+        return park_message(services, delivered, Some(message), reason).await;
     }
     match services.fan_out.fan_out(services, message, &delivered.invocation_id).await {
         Ok(done) => WorkAnswer { counts: done.counts, ..WorkAnswer::new(WorkOutcome::Done, done.reason) },
-        Err(FanOutError::Refused(reason)) => park_body(services, delivered, Some(message), reason).await,
+        Err(FanOutError::Refused(reason)) => park_message(services, delivered, Some(message), reason).await,
         Err(FanOutError::Later(reason)) => defer(services, delivered, Some(message), defer::NO_ANSWER, reason).await,
     }
 }
@@ -100,7 +104,7 @@ async fn partition(
         Err(Unnamed::Later(reason)) => {
             return defer(services, delivered, Some(message), defer::NO_ANSWER, reason).await;
         }
-        Err(Unnamed::Wrong(reason)) => return park_body(services, delivered, Some(message), reason).await,
+        Err(Unnamed::Wrong(reason)) => return park_message(services, delivered, Some(message), reason).await,
     };
     let selection = Selection {
         dataset: dataset.name.clone(),

@@ -11,7 +11,7 @@ use firn_columnar::StopFlag;
 use firn_compact::{Delivered, FanOut, FanOutError, FannedOut, HostServices, MemoryBudget, Services, WorkAnswer, work};
 use firn_config::Config;
 use firn_model::{BlobId, Message, PartitionKey, PartitionValue, Rule, Scalar};
-use firn_state::{Address, InflightRecord, ParkedRecord, StateRoot, StateStore};
+use firn_state::{Address, InflightRecord, ParkedRecord, Selection, StateRoot, StateStore};
 use firn_storage::{Clock, Lease, LeaseId, MemoryQueue, MemoryStore, Queue, QueueMessage};
 use firn_table::Catalog;
 use firn_telemetry::Emitter;
@@ -105,16 +105,21 @@ impl Scene {
         self.services.state.read(&self.address(p).await).await.unwrap().map(|read| read.value)
     }
 
-    /// Writes a record of the planner and gives its message.
-    pub async fn queued(&self, p: &str, rule: Rule, inputs_hash: &str) -> InflightRecord {
-        let selection = firn_state::Selection {
+    /// What the planner selects.
+    pub fn selection(p: &str, rule: Rule, inputs_hash: &str) -> Selection {
+        Selection {
             dataset: "readings".into(),
             partition: json!({ "p": p }).as_object().unwrap().clone(),
             spec_id: 0,
             rule,
             pass: "pass-1".into(),
             inputs_hash: inputs_hash.into(),
-        };
+        }
+    }
+
+    /// Writes a record of the planner and gives its message.
+    pub async fn queued(&self, p: &str, rule: Rule, inputs_hash: &str) -> InflightRecord {
+        let selection = Self::selection(p, rule, inputs_hash);
         let record = InflightRecord::new(&selection, Uuid::new_v4(), self.now()).sent(self.now());
         self.services.state.create(&self.address(p).await, &record).await.unwrap();
         record
