@@ -100,7 +100,7 @@ impl Catalog {
     }
 }
 
-const KEYS: [&str; 11] = [
+pub(crate) const KEYS: [&str; 11] = [
     "type",
     "uri",
     "name",

@@ -101,7 +101,7 @@ pub struct CompactionSettings {
     pub compact_min_files: Option<u64>,
     /// `compactColdAfter` (1h): how long after its end a partition is finished; None is `off`.
     pub compact_cold_after: Option<Duration>,
-    /// `memoryMb` (512): memory that a job may use.
+    /// `memoryMb` (512, at least 64): memory that a job may use. The leanest merge takes about 50 before its first input.
     pub memory_mb: u64,
     /// `tempDiskMb` (400): temporary disk that a job may use.
     pub temp_disk_mb: u64,

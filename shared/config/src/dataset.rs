@@ -76,7 +76,11 @@ impl fmt::Display for TableName {
     }
 }
 
-const KEYS: [&str; 13] = [
+/// The column list of the block `tantivy`.
+pub(crate) const INDEXING_COLUMNS: &str = "indexingColumns";
+
+/// Keys of a dataset.
+pub(crate) const KEYS: [&str; 13] = [
     "name",
     "table",
     "branch",
@@ -164,8 +168,8 @@ fn read_one(section: &Section<'_>, name: Option<String>, base: &CompactionSettin
     section.require("table", "write namespace and name of the table, for example iot.readings");
     let table = section.parsed("table", TableName::parse);
     let tantivy = section.section("tantivy");
-    let indexing_columns = tantivy.texts("indexingColumns");
-    tantivy.finish(&["indexingColumns"], Unknown::TolerateDistant);
+    let indexing_columns = tantivy.texts(INDEXING_COLUMNS);
+    tantivy.finish(&[INDEXING_COLUMNS], Unknown::TolerateDistant);
     let dataset = Dataset {
         name: name.clone().unwrap_or_default(),
         table: table.clone().unwrap_or_else(|| TableName { namespace: Vec::new(), name: String::new() }),

@@ -15,6 +15,7 @@ mod dataset;
 mod duration;
 mod environment;
 mod error;
+mod home;
 mod maintenance;
 mod nearest;
 mod postgres;

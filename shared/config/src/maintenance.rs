@@ -12,6 +12,10 @@ const ORPHAN_GRACE: Whole = Whole { key: "orphanGraceHours", unit: "hours", defa
 const RECEIPT: Whole = Whole { key: "receiptDays", unit: "days", default: 90, least: 1, most: 36_500 };
 const ORPHAN_METADATA: &str = "orphanMetadata";
 
+/// Keys of the section.
+pub(crate) const KEYS: [&str; 6] =
+    [EXPIRE_INTERVAL.key, ORPHAN_INTERVAL.key, ORPHAN_MIN_AGE.key, ORPHAN_GRACE.key, ORPHAN_METADATA, RECEIPT.key];
+
 /// The whole section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Maintenance {
@@ -51,8 +55,6 @@ pub(crate) fn read(section: &Section<'_>, runtime_deadline_hours: u64) -> Mainte
             ),
         );
     }
-    let known =
-        [EXPIRE_INTERVAL.key, ORPHAN_INTERVAL.key, ORPHAN_MIN_AGE.key, ORPHAN_GRACE.key, ORPHAN_METADATA, RECEIPT.key];
-    section.finish(&known, Unknown::Refuse);
+    section.finish(&KEYS, Unknown::Refuse);
     maintenance
 }

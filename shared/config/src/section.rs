@@ -4,7 +4,8 @@
 use std::rc::Rc;
 
 use crate::environment::{Expanded, expand};
-use crate::nearest::nearest;
+use crate::home::{self, Stands};
+use crate::nearest::{edit_distance, nearest};
 use crate::reader::Reader;
 use crate::scalar::{self, Shown, Whole};
 use crate::secret::Secret;
@@ -17,8 +18,10 @@ pub(crate) enum Unknown {
     Refuse,
     /// They belong to somebody else, unless within two edits of one of ours.
     TolerateDistant,
-    /// They belong to somebody else; one within two edits of ours is worth a warning.
+    /// They belong to somebody else; one of ours, or within two edits of one, is worth a warning.
     Ignore,
+    /// Sections belong to somebody else; a single value or a list under the name of one of our keys does not.
+    IgnoreSections,
 }
 
 /// How near an unknown key must be to count as a slip of ours (design section 3).
@@ -283,6 +286,13 @@ impl<'a> Section<'a> {
                 self.reader.fault_at(entry.line, &path, message);
                 continue;
             }
+            if let Some((message, refused)) = self.stands_elsewhere(key, &entry.node, unknown) {
+                match refused {
+                    true => self.reader.fault_at(entry.line, &path, message),
+                    false => self.reader.warn_at(entry.line, &path, message),
+                }
+                continue;
+            }
             let near = nearest(key, suggested.iter().copied());
             let slip = near.filter(|(_, edits)| *edits <= SLIP_EDITS);
             match (unknown, near, slip) {
@@ -294,12 +304,37 @@ impl<'a> Section<'a> {
                     let message = format!("unknown key, very near to {near}; write {near} or choose another name");
                     self.reader.fault_at(entry.line, &path, message);
                 }
-                (Unknown::Ignore, _, Some((near, _))) => {
+                (Unknown::Ignore | Unknown::IgnoreSections, _, Some((near, _))) => {
                     let message = format!("not a section of Firn and ignored; did you mean {}?", self.path_of(near));
                     self.reader.warn_at(entry.line, &path, message);
                 }
                 _ => {}
             }
         }
+    }
+
+    /// What to say of a key of Firn's that belongs into another place, and whether it is refused.
+    fn stands_elsewhere(&self, key: &str, node: &Node, unknown: Unknown) -> Option<(String, bool)> {
+        let is_section = matches!(node.value, Value::Mapping(_)) || node.is_null();
+        match unknown {
+            Unknown::Refuse => home::remedy(key, Stands::InOurs).map(|remedy| (remedy, true)),
+            Unknown::TolerateDistant => home::remedy(key, Stands::InADataset).map(|remedy| (remedy, true)),
+            Unknown::Ignore | Unknown::IgnoreSections if is_section => None,
+            Unknown::Ignore => {
+                home::remedy(key, Stands::Outside).map(|remedy| (format!("is ignored here, and {remedy}"), false))
+            }
+            Unknown::IgnoreSections => match home::remedy(key, Stands::Outside) {
+                Some(remedy) => Some((remedy, true)),
+                None => self.slip_of_another_place(key),
+            },
+        }
+    }
+
+    /// A single value at the top level that is nearly a key of Firn's.
+    fn slip_of_another_place(&self, key: &str) -> Option<(String, bool)> {
+        let (_, near) = home::unmistakable()
+            .filter(|(known, _)| known.len() > 2 * SLIP_EDITS && edit_distance(key, known) <= SLIP_EDITS)
+            .min_by_key(|(known, _)| edit_distance(key, known))?;
+        Some((format!("is no key of Firn and ignored; did you mean {near}?"), false))
     }
 }

@@ -70,7 +70,7 @@ impl Storage {
     }
 }
 
-const KEYS: [&str; 8] = [
+pub(crate) const KEYS: [&str; 8] = [
     "account",
     "blobServiceUri",
     "queueServiceUri",

@@ -252,6 +252,82 @@ fn an_ignored_section_that_looks_like_ours_is_a_warning() {
 }
 
 #[test]
+fn a_key_in_the_wrong_place_says_where_it_belongs() {
+    let block = "belongs into section compaction, or a dataset's own compaction block; write it as compaction";
+    let wrong = |text: String| problems(&text).join("\n");
+    assert_eq!(wrong(with("memoryMb: 1\n")), format!("firn.yaml:3: memoryMb: {block}.memoryMb"));
+    let keys = [
+        "backlogFileThreshold",
+        "minFileSizeMb",
+        "targetSizeMb",
+        "commitRetryMax",
+        "snapshotRetentionHours",
+        "compactMinFiles",
+        "compactColdAfter",
+        "memoryMb",
+        "tempDiskMb",
+        "groupBudgetMb",
+        "maxPartitionsPerPass",
+        "rowGroupMb",
+        "readBatchKb",
+        "verify",
+        "encodings",
+        "cooldownHours",
+        "dedupOperation",
+    ];
+    for key in keys {
+        assert_eq!(wrong(with(&format!("{key}: 1\n"))), format!("firn.yaml:3: {key}: {block}.{key}"));
+        assert!(wrong(with(&format!("storage: {{account: lake01, {key}: 1}}\n"))).ends_with(&format!("{block}.{key}")));
+        assert!(wrong(with_dataset(&format!("{key}: 1"))).contains("belongs into the dataset's compaction block"));
+    }
+    for (text, line, key, says) in [
+        (
+            with("schedule: 0 2 * * *\n"),
+            3,
+            "schedule",
+            "belongs into section compaction; write it as compaction.schedule",
+        ),
+        (with("orphanMinAgeHours: 48\n"), 3, "orphanMinAgeHours", "write it as maintenance.orphanMinAgeHours"),
+        (with("seriesColumns: [a]\n"), 3, "seriesColumns", "write it as ingestion.datasets[].seriesColumns"),
+        (with("connectionString: x\n"), 3, "connectionString", "write it as storage.connectionString"),
+        (with("datasets: [{name: a, table: b.c}]\n"), 3, "datasets", "write it as ingestion.datasets"),
+        (with("compaction: {timeColumn: t}\n"), 3, "compaction.timeColumn", "belongs into a dataset; write it as"),
+        (with("compaction: {orphanGraceHours: 1}\n"), 3, "compaction.orphanGraceHours", "section maintenance"),
+        (with("maintenance: {memoryMb: 64}\n"), 3, "maintenance.memoryMb", "write it as compaction.memoryMb"),
+        (with("compaction: {uri: x}\n"), 3, "compaction.uri", "belongs into section catalog; write it as catalog.uri"),
+        (
+            with_dataset("compaction: {dedup: true}"),
+            4,
+            "ingestion.datasets[readings].compaction.dedup",
+            "write it as ingestion.datasets[].dedup",
+        ),
+        (with_dataset("receiptDays: 7"), 4, "ingestion.datasets[readings].receiptDays", "maintenance.receiptDays"),
+        (with_dataset("indexingColumns: [m]"), 4, "ingestion.datasets[readings].indexingColumns", "block tantivy"),
+    ] {
+        let problem = wrong(text);
+        assert!(problem.starts_with(&format!("firn.yaml:{line}: {key}: ")) && problem.contains(says), "{problem}");
+    }
+}
+
+#[test]
+fn what_may_be_somebody_elses_is_ignored_and_named_where_it_looks_like_ours() {
+    let warnings = |text: &str| load(text).warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+    // A section is somebody else's whatever its name; so are words that everybody uses.
+    assert_eq!(warnings(&with("schedule: {hour: 2}\nname: lake\nqueue: x\nmemoryMb:\n")), [""; 0]);
+    assert_eq!(
+        warnings(&with("memoryMB: 100\n")),
+        ["firn.yaml:3: memoryMB: is no key of Firn and ignored; did you mean compaction.memoryMb?"]
+    );
+    let ingestion =
+        format!("{CATALOG}ingestion: {{memoryMb: 1, datasets: [{{name: readings, table: iot.readings}}]}}\n");
+    assert_eq!(
+        warnings(&ingestion),
+        ["firn.yaml:2: ingestion.memoryMb: is ignored here, and belongs into section compaction, or a dataset's own \
+          compaction block; write it as compaction.memoryMb"]
+    );
+}
+
+#[test]
 fn all_problems_are_found_at_once_and_by_line() {
     let text = "\
 catalog:
