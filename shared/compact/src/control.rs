@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use firn_columnar::StopFlag;
+use firn_table::LoadedTable;
 
 use crate::services::Services;
 use crate::turns::CommitTurns;
@@ -89,6 +90,21 @@ pub trait StepSink: Send + Sync + Debug {
     /// # Errors
     /// A sentence that says why the run must end here; nothing more is written or committed by it.
     async fn step(&self, step: Step) -> Result<(), String>;
+
+    /// Outputs that are in the store and for certain in no table, now or later: orphan cleanup need not wait to see them twice. Never
+    /// called when nobody knows what became of a commit.
+    async fn abandoned(&self, _outputs: Abandoned<'_>) {}
+}
+
+/// Outputs of a group that was not committed.
+#[derive(Debug, Clone, Copy)]
+pub struct Abandoned<'a> {
+    /// The table that they were for.
+    pub table: &'a LoadedTable,
+    /// Their paths.
+    pub paths: &'a [String],
+    /// Why it was not committed.
+    pub reason: &'a str,
 }
 
 /// For runs that keep no record.

@@ -17,7 +17,7 @@ use firn_table::{
 };
 use tokio::runtime::Handle;
 
-use crate::control::{GroupPlace, RunControl, Step};
+use crate::control::{Abandoned, GroupPlace, RunControl, Step};
 use crate::naming::{HashedInputs, inputs_hash};
 use crate::open::{KEPT_OPEN, Opener, name_mapping, whole_bytes};
 use crate::report::{Failure, GroupReport};
@@ -76,6 +76,18 @@ pub enum GroupEnd {
 impl GroupEnd {
     fn step_refused(reason: String) -> Self {
         GroupEnd::Ended(Outcome::Retry, reason)
+    }
+
+    /// Why the group for certain is not in the table; None when it is, or when nobody knows.
+    fn why_not_committed(&self) -> Option<&str> {
+        match self {
+            GroupEnd::Committed(..) | GroupEnd::Ended(Outcome::Unknown, _) => None,
+            GroupEnd::Superseded(reason)
+            | GroupEnd::PlanAgain(reason)
+            | GroupEnd::Ended(_, reason)
+            | GroupEnd::Failed(_, reason) => Some(reason),
+            GroupEnd::TooLarge(_) | GroupEnd::Left(_) | GroupEnd::PastDeadline => None,
+        }
     }
 }
 
@@ -261,6 +273,8 @@ async fn commit_in_turn(
         }
     }
     let place = job.place;
+    let table = job.base.clone();
+    let outputs: Vec<String> = merged.uploaded.iter().map(|blob| blob.path.clone()).collect();
     let end = match control.steps.step(Step::Committing(place)).await {
         // The stop may have come while the turn was waited for.
         Ok(()) if control.stop.is_set() => GroupEnd::step_refused(STOPPED.into()),
@@ -269,6 +283,9 @@ async fn commit_in_turn(
     };
     if let Some(turn) = turn {
         turn.give_back().await;
+    }
+    if let Some(reason) = end.why_not_committed().filter(|_| !outputs.is_empty()) {
+        control.steps.abandoned(Abandoned { table: &table, paths: &outputs, reason }).await;
     }
     if matches!(end, GroupEnd::Committed(..))
         && let Err(reason) = control.steps.step(Step::Committed(place)).await

@@ -30,7 +30,7 @@ pub mod turns;
 pub mod upload;
 pub mod worker;
 
-pub use control::{GroupPlace, NoRecord, RunControl, Step, StepSink};
+pub use control::{Abandoned, GroupPlace, NoRecord, RunControl, Step, StepSink};
 pub use host::{FanOut, FanOutError, FannedOut, HostServices, NoFanOut};
 pub use lease_turns::LeaseTurns;
 pub use memory_budget::{MemoryBudget, Reservation};

@@ -6,9 +6,10 @@
 //!
 //! - [`account`]: the storage account of a configuration;
 //! - [`store`]: reading and changing documents; [`address`]: where each lies; [`document`]: how it is written;
-//! - [`ticks`], [`passes`], [`parked`], [`sweep`]: the other documents;
+//! - [`ticks`], [`passes`], [`parked`], [`sweep`], [`abandoned`]: the other documents;
 //! - [`error`]: failures, by what the caller does next.
 
+pub mod abandoned;
 pub mod account;
 pub mod address;
 pub mod document;
@@ -27,6 +28,7 @@ mod testing;
 pub mod ticks;
 mod time;
 
+pub use abandoned::AbandonedOutputs;
 pub use account::account_of;
 pub use address::{Address, StateRoot};
 pub use document::Document;

@@ -200,7 +200,7 @@ impl StateStore {
         }
     }
 
-    async fn list<T>(&self, prefix: &str) -> Result<Vec<Listed<T>>, StateError> {
+    pub(crate) async fn list<T>(&self, prefix: &str) -> Result<Vec<Listed<T>>, StateError> {
         let prefix: BlobId = self.root.below(prefix);
         let blobs: Vec<_> = self.blobs.list(&prefix).try_collect().await?;
         let mut listed: Vec<_> = blobs

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use firn_columnar::StopFlag;
-use firn_state::{Address, InflightRecord, Read, StateError, StateStore, Version};
+use firn_state::{AbandonedOutputs, Address, InflightRecord, Read, StateError, StateStore, Version};
 use firn_storage::{LeaseId, LeaseKeeper};
 use tokio::sync::Mutex;
 
 use super::kill::kill_point;
-use crate::control::{Step, StepSink};
+use crate::control::{Abandoned, Step, StepSink};
 
 /// A record under the lease of this invocation, with the thread that keeps the lease.
 #[derive(Debug)]
@@ -182,6 +182,22 @@ impl StepSink for RecordSteps {
             Err(error) => tracing::warn!(%step, %error, "step not recorded"),
         }
         Ok(())
+    }
+
+    async fn abandoned(&self, outputs: Abandoned<'_>) {
+        let note = async {
+            let document = AbandonedOutputs {
+                table: outputs.table.ident.to_string(),
+                paths: outputs.paths.to_vec(),
+                reason: outputs.reason.to_owned(),
+                // The clock that sweeps count by.
+                at: self.state.store_time().await?,
+            };
+            self.state.create(&self.state.root().abandoned(&outputs.table.uuid()), &document).await
+        };
+        if let Err(error) = note.await {
+            tracing::info!(%error, "outputs without a commit were not noted: two sweeps will see them instead of one");
+        }
     }
 }
 

@@ -79,6 +79,12 @@ async fn conflicts_used_up_are_tried_again_under_a_new_gen() {
     let answer = scene.work_on(&first, 1).await;
     assert_eq!((answer.outcome, answer.fault), (WorkOutcome::Retry, false), "{answer:?}");
     assert_eq!(scene.events.only(), pair("partitionFinished", "retry"));
+    // What was merged in vain is left to the next sweep.
+    let [abandoned] = &scene.abandoned().await[..] else { panic!("one attempt") };
+    assert_eq!(abandoned.paths.len(), 1);
+    let table = scene.lake.load().await;
+    assert!(table.io.exists(&abandoned.paths[0]).await.unwrap(), "{abandoned:?}");
+    assert!(abandoned.reason.contains("met conflicting commits"), "{abandoned:?}");
     let record = scene.record("a").await.unwrap();
     assert_ne!(record.generation, first.generation);
     assert_eq!((record.attempts, record.retries, record.outcome), (0, 1, Some(RecordOutcome::Retry)));
@@ -110,6 +116,7 @@ async fn a_commit_of_unknown_state_is_looked_for_later() {
     let answer = scene.work_on(&record, 1).await;
     assert_eq!((answer.outcome, answer.fault), (WorkOutcome::Retry, false), "{answer:?}");
     assert_eq!(scene.events.only(), pair("partitionFinished", "unknown"));
+    assert_eq!(scene.abandoned().await, [], "its outputs may be in the table");
     scene.catalog.heal();
     scene.advance_minutes(2);
     let message = scene.next_message().await.unwrap();

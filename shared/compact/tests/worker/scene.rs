@@ -11,7 +11,7 @@ use firn_columnar::StopFlag;
 use firn_compact::{Delivered, FanOut, FanOutError, FannedOut, HostServices, MemoryBudget, Services, WorkAnswer, work};
 use firn_config::Config;
 use firn_model::{BlobId, Message, PartitionKey, PartitionValue, Rule, Scalar};
-use firn_state::{Address, InflightRecord, ParkedRecord, Selection, StateRoot, StateStore};
+use firn_state::{AbandonedOutputs, Address, InflightRecord, ParkedRecord, Selection, StateRoot, StateStore};
 use firn_storage::{Clock, Lease, LeaseId, MemoryQueue, MemoryStore, Queue, QueueMessage};
 use firn_table::Catalog;
 use firn_telemetry::Emitter;
@@ -168,6 +168,16 @@ impl Scene {
     pub async fn parked_under_partition(&self, p: &str) -> ParkedRecord {
         let id = self.fingerprint(p).await;
         self.parked().await.into_iter().find(|(name, _)| *name == id).unwrap().1
+    }
+
+    /// Outputs that are noted for the next sweep.
+    pub async fn abandoned(&self) -> Vec<AbandonedOutputs> {
+        let state = &self.services.state;
+        let mut found = Vec::new();
+        for listed in state.list_abandoned(&self.lake.load().await.uuid()).await.unwrap() {
+            found.push(state.read_listed(&listed).await.unwrap().unwrap().value);
+        }
+        found
     }
 
     /// Fails unless partition `a` holds these ids in one file, nothing is queued or parked, and no record is left.

@@ -1,6 +1,7 @@
 //! Orphan cleanup (design section 7). A reader follows one table through [`run`]: checks, listing ([`listing`]), metadata after it, marks
 //! ([`mark`]), decisions ([`decide`]), and last the deletions ([`delete`]), each with a [`receipt`].
 
+mod abandoned;
 pub mod class;
 pub mod decide;
 mod delete;

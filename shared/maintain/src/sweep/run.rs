@@ -14,6 +14,7 @@ use crate::clock::trusted_now;
 use crate::file_state::FileState;
 use crate::identity::canonical_key;
 use crate::jobs::{SkipReason, TableJob, skipped, text};
+use crate::sweep::abandoned::Abandoned;
 use crate::sweep::class::classify;
 use crate::sweep::decide::{FileFacts, KeepReason, OrphanDecision, SweepRules, candidate, decide_orphan};
 use crate::sweep::delete::Deleter;
@@ -170,7 +171,8 @@ impl Sweep<'_> {
         let before = self.before(&table).await?;
         let number = table.metadata.last_sequence_number();
         let memory = memory(before.as_ref().map(|read| &read.value), &history, number);
-        let seen = self.seen(&table, before.as_ref(), memory, now).await?;
+        let abandoned = Abandoned::of(tools.state, &table).await?;
+        let seen = self.seen(&table, before.as_ref(), memory, now).await?.with(abandoned.seen());
         let rules = self.rules(now, memory);
         self.receipt.rules.first_sweep = rules.first_sweep;
         self.receipt.undo = self.undo(&table).await;
@@ -179,6 +181,7 @@ impl Sweep<'_> {
         if !tools.dry_run {
             let lines = planned.candidates(&listing, &seen, &rules);
             self.remember(&table, before.as_ref(), now, lines).await?;
+            abandoned.forget(tools.state, &listing).await;
         }
         let wants = tools.dry_run || report.wants_kept();
         if planned.due == 0 && !wants {

@@ -22,6 +22,15 @@ impl Seen {
         Self { files }
     }
 
+    /// With more of them; a file that is in both counts from the earlier time.
+    #[must_use]
+    pub fn with(mut self, more: impl IntoIterator<Item = SeenFile>) -> Self {
+        self.files.extend(more);
+        self.files.sort_unstable_by_key(|file| (file.high, file.low, file.since));
+        self.files.dedup_by_key(|file| (file.high, file.low));
+        self
+    }
+
     /// Since when a file has been seen unreferenced.
     pub fn since(&self, print: Fingerprint) -> Option<DateTime<Utc>> {
         let key = halves(print);
@@ -132,5 +141,9 @@ mod tests {
         let seen = Seen::new(prints.iter().map(|print| seen_file(*print, time)).collect());
         assert!(prints.iter().all(|print| seen.since(*print) == Some(time)));
         assert_eq!(seen.since(Fingerprint(2)), None);
+
+        let later = time + chrono::TimeDelta::hours(1);
+        let seen = seen.with([seen_file(Fingerprint(1), later), seen_file(Fingerprint(2), later)]);
+        assert_eq!([1, 2].map(|print| seen.since(Fingerprint(print))), [Some(time), Some(later)], "the earlier counts");
     }
 }

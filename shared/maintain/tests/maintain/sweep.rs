@@ -2,6 +2,7 @@
 
 use firn_maintain::sweep::{Deletion, DeletionOutcome, ReceiptPart, Undo};
 use firn_maintain::{SweepOutcome, Verdict};
+use firn_state::AbandonedOutputs;
 use firn_table::sidecar_uuid;
 use iceberg::TableUpdate;
 use iceberg::spec::{PartitionStatisticsFile, StatisticsFile};
@@ -41,6 +42,49 @@ async fn only_what_nobody_refers_to_goes_and_only_at_the_second_look() {
     assert!(after.remove("data/orphan.parquet"));
     assert_eq!(lake.below(&format!("{WAREHOUSE}/t/")).await, after);
     lake.check_whole("t").await;
+}
+
+/// What a merge knows it left behind needs no second look; age and references are asked all the same.
+#[tokio::test]
+async fn outputs_of_a_commit_that_failed_for_certain_go_at_the_next_sweep() {
+    let lake = with_orphan().await;
+    lake.sweep("t").await;
+    let table = lake.load("t").await;
+    let url = |file: &str| format!("{WAREHOUSE}/t/data/{file}");
+    for file in ["left.parquet", "unknown.parquet"] {
+        lake.put(&url(file), b"rows").await;
+    }
+    let listed = AbandonedOutputs {
+        table: "db.t".into(),
+        // The last one was committed after all.
+        paths: vec![url("left.parquet"), lake.url(&table, "c.parquet")],
+        reason: "5 tries met conflicting commits".into(),
+        at: lake.now(),
+    };
+    lake.state.create(&lake.state.root().abandoned(&table.uuid()), &listed).await.unwrap();
+    let (_, heard) = lake.sweep("t").await;
+    assert_eq!(heard.reason("left.parquet"), "keep: too young");
+    lake.hours(48);
+    let (swept, heard) = lake.sweep("t").await;
+    assert_eq!(heard.names(Verdict::Deleted), ["left.parquet", "orphan.parquet"], "{swept:?}");
+    assert_eq!(heard.reason("unknown.parquet"), "keep: in grace");
+    assert_eq!(lake.state.list_abandoned(&table.uuid()).await.unwrap().len(), 1, "left.parquet was there");
+    lake.sweep("t").await;
+    assert_eq!(lake.state.list_abandoned(&table.uuid()).await.unwrap(), [], "c.parquet is in the table");
+    lake.check_whole("t").await;
+}
+
+#[tokio::test]
+async fn a_list_of_outputs_that_are_gone_is_forgotten() {
+    let lake = with_orphan().await;
+    let table = lake.load("t").await;
+    let paths = vec![format!("{WAREHOUSE}/t/data/gone.parquet")];
+    let listed = AbandonedOutputs { table: "db.t".into(), paths, reason: "superseded".into(), at: lake.now() };
+    lake.state.create(&lake.state.root().abandoned(&table.uuid()), &listed).await.unwrap();
+    lake.dry_run("t").await;
+    assert_eq!(lake.state.list_abandoned(&table.uuid()).await.unwrap().len(), 1, "a dry run writes nothing");
+    lake.sweep("t").await;
+    assert_eq!(lake.state.list_abandoned(&table.uuid()).await.unwrap(), []);
 }
 
 #[tokio::test]
