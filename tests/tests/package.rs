@@ -64,6 +64,11 @@ fn the_same_input_is_the_same_zip() {
     if std::env::var_os("FIRN_SHIPPED_HANDLER").is_some() {
         let size = std::fs::metadata(&zips[0]).unwrap().len();
         assert!(size <= 20 << 20, "a package of {size} bytes: 20 MB is the most");
+        let program = std::fs::read(handler()).unwrap();
+        for place in [env!("CARGO_MANIFEST_DIR"), concat!(env!("HOME"), "/."), "registry/src/"] {
+            let found = program.windows(place.len()).any(|bytes| bytes == place.as_bytes());
+            assert!(!found, "the program has a place of the machine that built it: {place}");
+        }
     }
     assert_eq!(std::fs::read_to_string(folder.path().join("app/firn.yaml")).unwrap(), "catalog: {}\n");
     assert!(std::fs::read(folder.path().join("app/handler")).unwrap() == std::fs::read(handler()).unwrap());

@@ -38,6 +38,7 @@ pub(crate) fn handler(source: &Path) -> Result<PathBuf, String> {
         .arg(&target)
         .current_dir(source)
         .env("PATH", paths)
+        .env("CARGO_ENCODED_RUSTFLAGS", without_places(source))
         .env("CARGO_ZIGBUILD_PYTHON_PATH", tools.join("python"))
         .stdout(std::io::stderr())
         .status()
@@ -48,6 +49,23 @@ pub(crate) fn handler(source: &Path) -> Result<PathBuf, String> {
         ));
     }
     Ok(target.join(TARGET).join(PROFILE).join("handler"))
+}
+
+/// Flags that keep the folders of this machine out of the program: the same source makes the same bytes wherever it lies.
+fn without_places(source: &Path) -> String {
+    let home = |name: &str| std::env::home_dir().map(|home| home.join(name));
+    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| home(".cargo"));
+    let rustup = std::env::var_os("RUSTUP_HOME").map(PathBuf::from).or_else(|| home(".rustup"));
+    let named = [(cargo, "/cargo"), (rustup, "/rustup"), (Some(source.to_owned()), "/firn")];
+    let mapped = named.into_iter().filter_map(|(place, name)| {
+        // A registry's folder has its host in its name.
+        let place = place?;
+        let registry = std::fs::read_dir(place.join("registry/src")).into_iter().flatten().flatten();
+        let registries = registry.map(|entry| (entry.path(), "/crates"));
+        Some(std::iter::once((place.clone(), name)).chain(registries).collect::<Vec<_>>())
+    });
+    let flags = mapped.flatten().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    flags.collect::<Vec<_>>().join("\u{1f}")
 }
 
 fn tools() -> Result<PathBuf, ToolError> {
