@@ -74,6 +74,21 @@ fn without_dedup_every_row_stays_under_every_schema_change() {
     scene.check_converged(&["--full"]);
 }
 
+/// 19 columns with many nulls, a key of two columns, and departures of many flights in one hour.
+#[test]
+fn departures_become_one_sorted_file_a_month() {
+    let scene = Scene::local();
+    scene.configure(EAGER, "seriesColumns: [carrier, flight], timeColumn: time_hour, dedup: true");
+    let source = ["--source", "flights", "--limit", "40000", "--appends", "40", "--partition", "month:time_hour"];
+    scene.lake.make_table(TABLE, &[&source[..], &["--duplicates", "0.02", "--arrival", "scattered"]].concat());
+    let deduplicated = scene.lake.digest(TABLE, &["--dedup", "carrier,flight,time_hour"]);
+    let lines = scene.compact(&["--full"]).expect_code(0).lines();
+    assert!(lines.iter().all(|line| line["outcome"] == "done" && line["filesAfter"] == json!(1)), "{lines:#?}");
+    assert_eq!(scene.digest(), deduplicated);
+    assert_eq!(scene.lake.duck_digest(TABLE, &[]), deduplicated);
+    scene.check_converged(&["--full"]);
+}
+
 /// Avro takes neither name as it is: Iceberg's writers escape the one, PyIceberg lets the letters of the other stand.
 #[test]
 fn partition_fields_may_have_any_name() {

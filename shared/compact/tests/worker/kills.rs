@@ -9,16 +9,21 @@ use firn_columnar::StopFlag;
 use firn_compact::worker::DIE_AT_STEP;
 use firn_compact::{Delivered, HostServices, MemoryBudget, NoFanOut, Services, WorkOutcome, work};
 use firn_config::Config;
-use firn_model::BlobId;
-use firn_state::{StateRoot, StateStore};
+use firn_model::{BlobId, Rule};
+use firn_state::{InflightRecord, RecordOutcome, StateRoot, StateStore};
 use firn_storage::{Clock, LocalStore, MemoryQueue, Queue};
 use firn_table::TableStore;
 use firn_telemetry::Emitter;
+use uuid::Uuid;
 
+use crate::faulty_catalog::{FaultyCatalog, Swap};
 use crate::lake::{Lake, by_p};
+use crate::scene::{Scene, key};
 
 /// The folder of the scene, for the process that is to die.
 const FOLDER: &str = "FIRN_TEST_KILLED_IN";
+/// The message that the process gets; without, [`BODY`].
+const MESSAGE: &str = "FIRN_TEST_MESSAGE";
 const BODY: &str = "{\"dataset\":\"readings\",\"partition\":{\"p\":\"a\"},\"rule\":\"full\"}";
 
 async fn services(folder: &Path, lake: &Lake) -> HostServices {
@@ -60,8 +65,24 @@ async fn worker_that_dies() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let folder = Path::new(&folder);
     let lake = Lake::open(&folder.join("catalog.db"), TableStore::new(Arc::new(LocalStore::new()))).await;
-    let answer = work(&services(folder, &lake).await, delivered(1)).await;
+    let mut services = services(folder, &lake).await;
+    let mut message = delivered(1);
+    if let Ok(body) = std::env::var(MESSAGE) {
+        // No commit comes through, so that the work ends with a message for later.
+        let catalog = FaultyCatalog::new(lake.catalog.clone());
+        catalog.swaps(Swap::Conflict);
+        services.compact.catalog = catalog;
+        message.body = body.into();
+    }
+    let answer = work(&services, message).await;
     panic!("it should have died: {answer:?}");
+}
+
+fn die(folder: &Path, step: u32, message: Option<&str>) {
+    let mut process = Command::new(std::env::current_exe().unwrap());
+    process.args(["kills::worker_that_dies", "--exact"]).env(FOLDER, folder).env(DIE_AT_STEP, step.to_string());
+    let died = process.envs(message.map(|text| (MESSAGE, text))).output().unwrap();
+    assert_eq!(died.status.code(), None, "ended by a signal at step {step}: {died:?}");
 }
 
 #[tokio::test]
@@ -71,13 +92,7 @@ async fn a_kill_at_each_step_loses_nothing_and_the_next_delivery_converges() {
         let location = format!("file://{}/wh/db/t", folder.path().display());
         let lake = Lake::create(folder.path(), Arc::new(LocalStore::new()), &location, by_p(), &[]).await;
         lake.append("a", 4, 10, 0).await;
-        let died = Command::new(std::env::current_exe().unwrap())
-            .args(["kills::worker_that_dies", "--exact"])
-            .env(FOLDER, folder.path())
-            .env(DIE_AT_STEP, step.to_string())
-            .output()
-            .unwrap();
-        assert_eq!(died.status.code(), None, "ended by a signal at step {step}: {died:?}");
+        die(folder.path(), step, None);
 
         let services = services(folder.path(), &lake).await;
         let records = services.state.list_inflight(None).await.unwrap();
@@ -105,5 +120,39 @@ async fn a_kill_at_each_step_loses_nothing_and_the_next_delivery_converges() {
         assert!(services.state.list_inflight(None).await.unwrap().is_empty(), "step {step}");
         assert!(services.state.list_parked().await.unwrap().is_empty(), "step {step}");
         assert_eq!(services.queue.length().await.unwrap(), 0);
+    }
+}
+
+/// The work ends with a message for later, and the worker dies before that message is sent (step 7), or before it is noted (step 8).
+#[tokio::test]
+async fn a_kill_around_the_message_for_later_leaves_a_record_that_the_planner_sends_again() {
+    for step in [7, 8] {
+        let folder = tempfile::tempdir().unwrap();
+        let location = format!("file://{}/wh/db/t", folder.path().display());
+        let lake = Lake::create(folder.path(), Arc::new(LocalStore::new()), &location, by_p(), &[]).await;
+        lake.append("a", 4, 10, 0).await;
+        let services = services(folder.path(), &lake).await;
+        let now = services.clock.now();
+        let planned = InflightRecord::new(&Scene::selection("a", Rule::Full, ""), Uuid::new_v4(), now).sent(now);
+        let fingerprint = key("a").fingerprint(&lake.load().await.uuid());
+        let address = services.state.root().inflight("readings", &fingerprint);
+        services.state.create(&address, &planned).await.unwrap();
+        let text = planned.message().to_json().unwrap();
+        die(folder.path(), step, Some(&text));
+
+        let left = services.state.read(&address).await.unwrap().unwrap().value;
+        assert_ne!(left.generation, planned.generation, "step {step}: {left:?}");
+        assert_eq!((left.outcome, left.retries, left.sent_at), (Some(RecordOutcome::Retry), 1, None), "step {step}");
+        assert_eq!(lake.contents().await, (4, (0..40).collect::<Vec<i64>>()), "step {step}");
+        // The host delivers the old message again: it no longer counts.
+        let redelivered = Delivered { body: text.into(), dequeue_count: 2, ..delivered(2) };
+        assert_eq!(work(&services, redelivered).await.outcome, WorkOutcome::Superseded, "step {step}");
+        // Written and not noted as sent: the planner sends it, and a message that was sent after all would be the same.
+        let message = Delivered { body: left.message().to_json().unwrap().into(), ..delivered(1) };
+        assert_eq!(work(&services, message).await.outcome, WorkOutcome::Done, "step {step}");
+        assert_eq!(lake.contents().await, (1, (0..40).collect()), "step {step}");
+        assert_eq!(lake.snapshots().await, 5, "merged once at step {step}");
+        assert!(services.state.list_inflight(None).await.unwrap().is_empty(), "step {step}");
+        assert!(services.state.list_parked().await.unwrap().is_empty(), "step {step}");
     }
 }

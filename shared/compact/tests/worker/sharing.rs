@@ -56,21 +56,21 @@ async fn a_message_that_gets_no_memory_in_its_time_is_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workers_of_one_table_that_take_turns_lose_no_merge() {
+async fn sixteen_workers_of_one_table_that_take_turns_lose_no_merge() {
     // Without a single retry every conflict would cost the merge.
     let mut scene = Scene::new(BACKLOG).await;
     scene.services.turns = Some(Arc::new(LeaseTurns::new((*scene.services.state).clone())));
     let mut bodies = Vec::new();
-    for p in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-        scene.lake.append(p, 6, 5, 0).await;
-        bodies.push(scene.queued(p, Rule::Backlog, "").await.message().to_json().unwrap());
+    for p in (0..16).map(|n| format!("p{n}")) {
+        scene.lake.append(&p, 6, 5, 0).await;
+        bodies.push(scene.queued(&p, Rule::Backlog, "").await.message().to_json().unwrap());
     }
     let answers = join_all(bodies.into_iter().map(|body| work(&scene.services, delivered(body, 1)))).await;
     for answer in &answers {
         assert_eq!(answer.outcome, WorkOutcome::Done, "{answer:?}");
         assert_eq!((&answer.counts["tries"], &answer.counts["conflicts"]), (&json!(1), &json!(0)));
     }
-    assert_eq!(scene.lake.contents().await.0, 8);
+    assert_eq!(scene.lake.contents().await.0, 16);
     assert_eq!((scene.queue_length().await, scene.parked().await), (0, vec![]));
 }
 
