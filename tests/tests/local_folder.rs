@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use firn_tests::Scene;
+use firn_test_support::Python;
+use firn_tests::program::run;
 use firn_tests::scene::TABLE;
+use firn_tests::{Scene, firn};
 use serde_json::{Value, json};
 
 const WEATHER: [&str; 10] = [
@@ -57,6 +60,61 @@ fn late_rows_and_duplicates_become_one_sorted_file_a_month() {
     assert_eq!(scene.digest_at(snapshot_before), rows_before, "time travel to before the merge");
     scene.check_converged(&[]);
     scene.check_converged(&["--full"]);
+}
+
+/// `firn verify` on a compacted table: each check by its name, and whether it is well.
+fn verified(scene: &Scene, code: i32) -> Vec<(String, bool)> {
+    let mut command = firn();
+    command.args(["--format", "json", "verify", "--config"]).arg(scene.config());
+    let lines = run(&mut command).expect_code(code).lines();
+    let check = |line: &Value| (line["check"].as_str().unwrap().to_owned(), line["ok"].as_bool().unwrap());
+    lines.iter().map(check).collect()
+}
+
+#[test]
+fn verify_sees_what_is_wrong_with_a_table() {
+    let scene = Scene::local();
+    scene.configure(EAGER, READINGS);
+    scene.make("--source weather --appends 40 --partition month:time_hour --limit 1500 --property write.parquet.compression-codec=snappy");
+    scene.compact(&["--full"]).expect_code(0);
+    let names = ["table", "I2 files exist", "I3 no path twice", "I4 summary totals", "I5 sortedness", "row proof"];
+    let expected = |wrong: &[&str]| -> Vec<(String, bool)> {
+        names.iter().map(|name| ((*name).to_owned(), !wrong.contains(name))).collect()
+    };
+    assert_eq!(verified(&scene, 0), expected(&[]));
+
+    let all = scene.lake.files(TABLE);
+    let data: Vec<PathBuf> = all
+        .keys()
+        .filter(|name| name.ends_with(".parquet"))
+        .map(|name| scene.path().join("warehouse").join(name))
+        .collect();
+    // Firn's names begin with the hash of their inputs, PyIceberg's with the number of a task.
+    let is_ours = |path: &&PathBuf| !path.file_name().unwrap().to_string_lossy().starts_with("00000-");
+    let output = data.iter().find(is_ours).unwrap();
+    let input = data.iter().find(|path| !is_ours(path)).unwrap();
+    let forge = |how: &[&str]| {
+        let file = output.to_str().unwrap();
+        Python::tools().run("forge.py", &[&[file], how].concat());
+    };
+    let whole = std::fs::read(output).unwrap();
+    for (how, wrong) in [
+        (&["--how", "reversed"][..], &["I5 sortedness"][..]),
+        (&["--how", "changed", "--column", "sent"], &["row proof"]),
+    ] {
+        forge(how);
+        assert_eq!(verified(&scene, 1), expected(wrong), "{how:?}");
+        std::fs::write(output, &whole).unwrap();
+    }
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 3] ^= 0x10;
+    std::fs::write(output, &flipped).unwrap();
+    assert_eq!(verified(&scene, 1), expected(&["row proof"]), "damaged");
+    std::fs::write(output, &whole).unwrap();
+
+    // An older snapshot needs it.
+    std::fs::remove_file(input).unwrap();
+    assert_eq!(verified(&scene, 1), expected(&["I2 files exist"]), "an input is gone");
 }
 
 #[test]
