@@ -4,4 +4,4 @@ mod texts;
 mod words;
 
 pub use texts::{TextOrder, sort_texts};
-pub use words::{WordOrder, sort};
+pub use words::{Sorter, WordOrder, sort};

@@ -29,19 +29,41 @@ impl WordOrder {
     }
 }
 
-/// Puts `values` in ascending order and returns for each old index the new one.
-///
-/// Equal values keep their order. There must be fewer than 2^32.
-pub fn sort<W: Word>(values: &mut [W], order: WordOrder) -> Vec<u32> {
-    let mut pairs: Vec<(u64, u32)> = (0..).zip(&*values).map(|(index, value)| (order.key(*value), index)).collect();
-    sort_pairs(&mut pairs);
-    let mut ranks = vec![0; values.len()];
-    let old = values.to_vec();
-    for (rank, (value, (_, index))) in values.iter_mut().zip(&pairs).enumerate() {
-        *value = old[*index as usize];
-        ranks[*index as usize] = rank as u32;
+/// Sorts values, and keeps the memory for the next ones: a hundred thousand distinct values take megabytes, each of them a page fault
+/// every 4 KiB where it is fresh.
+#[derive(Debug, Default)]
+pub struct Sorter<W> {
+    pairs: Vec<(u64, u32)>,
+    spare: Vec<(u64, u32)>,
+    old: Vec<W>,
+    ranks: Vec<u32>,
+}
+
+impl<W: Word> Sorter<W> {
+    /// Puts `values` in ascending order and gives for each old index the new one.
+    ///
+    /// Equal values keep their order. There must be fewer than 2^32.
+    pub fn sort(&mut self, values: &mut [W], order: WordOrder) -> &[u32] {
+        let Self { pairs, spare, old, ranks } = self;
+        pairs.clear();
+        pairs.extend((0..).zip(&*values).map(|(index, value)| (order.key(*value), index)));
+        sort_pairs(pairs, spare);
+        ranks.resize(values.len(), 0);
+        old.clear();
+        old.extend_from_slice(values);
+        for (rank, (value, (_, index))) in values.iter_mut().zip(&*pairs).enumerate() {
+            *value = old[*index as usize];
+            ranks[*index as usize] = rank as u32;
+        }
+        ranks
     }
-    ranks
+}
+
+/// The same for once.
+pub fn sort<W: Word>(values: &mut [W], order: WordOrder) -> Vec<u32> {
+    let mut sorter = Sorter::default();
+    sorter.sort(values, order);
+    sorter.ranks
 }
 
 /// Bits of one pass: its counters fit the fastest cache.
@@ -52,7 +74,7 @@ const MOST_PASSES: u32 = 4;
 const FEWEST: usize = 1024;
 
 /// Sorts by radix from the lowest digit up, of the highest 44 bits in which keys differ; keys equal in these are compared at last.
-fn sort_pairs(pairs: &mut Vec<(u64, u32)>) {
+fn sort_pairs(pairs: &mut Vec<(u64, u32)>, sorted: &mut Vec<(u64, u32)>) {
     if pairs.len() < FEWEST {
         return pairs.sort_unstable();
     }
@@ -61,7 +83,7 @@ fn sort_pairs(pairs: &mut Vec<(u64, u32)>) {
     let highest = u64::BITS - differing.leading_zeros();
     let passes = highest.div_ceil(DIGIT).min(MOST_PASSES);
     let lowest = highest.saturating_sub(passes * DIGIT);
-    let mut sorted = vec![(0, 0); pairs.len()];
+    sorted.resize(pairs.len(), (0, 0));
     for pass in 0..passes {
         let digit = |key: u64| (key >> (lowest + pass * DIGIT)) as usize & ((1 << DIGIT) - 1);
         let mut places = [0_u32; 1 << DIGIT];
@@ -80,7 +102,7 @@ fn sort_pairs(pairs: &mut Vec<(u64, u32)>) {
             sorted[*place as usize] = *pair;
             *place += 1;
         }
-        std::mem::swap(pairs, &mut sorted);
+        std::mem::swap(pairs, sorted);
     }
     if lowest > 0 {
         for equal in pairs.chunk_by_mut(|(one, _), (other, _)| one >> lowest == other >> lowest) {

@@ -14,7 +14,7 @@ use super::demand::{input_demands, job_demand};
 use super::error::MergeError;
 use super::gather::ChunkLimit;
 use super::keys::{KeyReading, Windows};
-use super::ledger::{Ledger, WindowStates};
+use super::ledger::{Ledger, SpareStates, WindowStates};
 use super::output::Outputs;
 use super::request::{Hidden, MergeInput, MergeReport, OutputFactory, POSITION_COLUMN, SEQUENCE_COLUMN, SOURCE_COLUMN};
 use super::source::ColumnSource;
@@ -46,6 +46,7 @@ pub(crate) fn run(task: &Task<'_>, outputs: &mut dyn OutputFactory) -> Result<Me
         ledger: Ledger::new(task.inputs.len()),
         outputs: Outputs::new(task, schema, windows.key_signature(), outputs),
         scratches: Mutex::default(),
+        spare_states: SpareStates::default(),
         windows: 0,
         largest_window: u64::MAX,
     };
@@ -172,6 +173,7 @@ struct Job<'a, 'o> {
     ledger: Ledger,
     outputs: Outputs<'a, 'o>,
     scratches: Mutex<Vec<Scratch>>,
+    spare_states: SpareStates,
     windows: u64,
     /// Rows that a window may have after one was too large; grows again with every one that was not.
     largest_window: u64,
@@ -246,7 +248,7 @@ impl Job<'_, '_> {
 
     /// Moves a window.
     fn try_window(&mut self, window: &Window, may_roll: bool) -> Result<Tried, MergeError> {
-        let states = WindowStates::new(window);
+        let states = WindowStates::new(window, std::mem::take(&mut self.spare_states));
         let output = match window.rows {
             0 => None,
             _ => Some(self.outputs.open_next(self.ledger.rows_in, may_roll)?),
@@ -276,7 +278,8 @@ impl Job<'_, '_> {
             WorkDone::Again => return Ok(Tried::Again),
         };
         // The proof before the append: what does not add up never reaches the sink as a row group.
-        let sum = self.ledger.enter(window, states)?;
+        let (sum, spare) = self.ledger.enter(window, states)?;
+        self.spare_states = spare;
         self.columns.iter_mut().for_each(Column::settle);
         if window.rows > 0 {
             self.outputs.append(window, encoded, sum)?;

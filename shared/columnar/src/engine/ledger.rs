@@ -21,12 +21,27 @@ pub(crate) struct WindowStates {
     starts: Vec<u64>,
 }
 
+/// Memory of states that were entered.
+#[derive(Debug, Default)]
+pub(crate) struct SpareStates {
+    inputs: Vec<Vec<u64>>,
+    output: Vec<u64>,
+}
+
 impl WindowStates {
-    pub(crate) fn new(window: &Window) -> WindowStates {
-        let states = |rows: u64| Mutex::new(vec![0; rows as usize]);
+    /// `spare` is what [`Ledger::enter`] gave for the window before, to be used again.
+    pub(crate) fn new(window: &Window, spare: SpareStates) -> WindowStates {
+        let SpareStates { mut inputs, output } = spare;
+        inputs.resize_with(window.ranges.len(), Vec::new);
+        let states = |mut states: Vec<u64>, rows: u64| {
+            states.clear();
+            states.resize(rows as usize, 0);
+            Mutex::new(states)
+        };
+        let inputs = inputs.into_iter().zip(&window.ranges);
         WindowStates {
-            inputs: window.ranges.iter().map(|range| states(range.end - range.start)).collect(),
-            output: states(window.rows),
+            inputs: inputs.map(|(spare, range)| states(spare, range.end - range.start)).collect(),
+            output: states(output, window.rows),
             starts: window.ranges.iter().map(|range| range.start).collect(),
         }
     }
@@ -134,11 +149,11 @@ impl Ledger {
         self.input_sums.iter().copied().sum()
     }
 
-    /// Enters a window whose columns are all done, and returns the sum of its output rows.
+    /// Enters a window whose columns are all done, and returns the sum of its output rows with the memory of the states.
     ///
     /// # Errors
     /// [`MergeError::Proof`] when what came in is not what went out, was dropped or is carried on.
-    pub(crate) fn enter(&mut self, window: &Window, states: WindowStates) -> Result<RowSum, MergeError> {
+    pub(crate) fn enter(&mut self, window: &Window, states: WindowStates) -> Result<(RowSum, SpareStates), MergeError> {
         self.windows += 1;
         let inputs: Vec<Vec<u64>> = states
             .inputs
@@ -182,7 +197,7 @@ impl Ledger {
         self.dropped += dropped;
         self.sum_out += sum_out;
         self.sum_dropped += sum_dropped;
-        Ok(sum_out)
+        Ok((sum_out, SpareStates { inputs, output }))
     }
 
     /// Closes the books: nothing is carried any more, and the totals agree.
@@ -261,7 +276,7 @@ mod tests {
     use firn_merge::Run;
 
     fn states(window: &Window, inputs: &[&[u64]], output: &[u64]) -> WindowStates {
-        let states = WindowStates::new(window);
+        let states = WindowStates::new(window, SpareStates::default());
         for (mutex, values) in states.inputs.iter().zip(inputs) {
             *lock(mutex) = values.to_vec();
         }
@@ -283,7 +298,9 @@ mod tests {
         let mut ledger = Ledger::new(2);
         let mut first = window(vec![run(0, 0, 1), run(1, 1, 1)], vec![0..4, 0..2], 3);
         first.carried_out = Some(RowRef { input: 0, row: 2 });
-        let sum = ledger.enter(&first, states(&first, &[&[10, 11, 12, 13], &[20, 21]], &[10, 21])).unwrap();
+        let (sum, spare) = ledger.enter(&first, states(&first, &[&[10, 11, 12, 13], &[20, 21]], &[10, 21])).unwrap();
+        let again = WindowStates::new(&first, spare);
+        assert!(again.inputs.iter().chain([&again.output]).all(|states| lock(states).iter().all(|state| *state == 0)));
         assert_eq!(sum, finish(&[10, 21]));
         assert_eq!(ledger.sum_dropped, finish(&[20, 11, 13]));
         assert!(matches!(ledger.close(), Err(MergeError::Proof { .. })), "a row is still carried");

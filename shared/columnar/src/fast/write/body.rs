@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use firn_codec::distinct::Distinct;
-use firn_codec::order::{self, TextOrder, WordOrder};
+use firn_codec::order::{self, Sorter, TextOrder, WordOrder};
 use firn_codec::{Damage, Texts, Word, bits_for, delta, hybrid, plain, split};
 
 use super::plan::Plan;
@@ -111,9 +111,9 @@ impl<'a> Dictionary<'a> {
         words: &[u32],
         kind: Kind,
         most_bytes: usize,
-        distinct: &'a mut Distinct<u32>,
+        (distinct, sorter): (&'a mut Distinct<u32>, &mut Sorter<u32>),
     ) -> Option<Dictionary<'a>> {
-        let (values, indices, page) = sorted(words, kind, most_bytes, distinct)?;
+        let (values, indices, page) = sorted(words, kind, most_bytes, (distinct, sorter))?;
         Some(Dictionary { entries: Entries::Narrow(values.into()), page, indices, text_bytes: None })
     }
 
@@ -122,9 +122,9 @@ impl<'a> Dictionary<'a> {
         words: &[u64],
         kind: Kind,
         most_bytes: usize,
-        distinct: &'a mut Distinct<u64>,
+        (distinct, sorter): (&'a mut Distinct<u64>, &mut Sorter<u64>),
     ) -> Option<Dictionary<'a>> {
-        let (values, indices, page) = sorted(words, kind, most_bytes, distinct)?;
+        let (values, indices, page) = sorted(words, kind, most_bytes, (distinct, sorter))?;
         Some(Dictionary { entries: Entries::Wide(values.into()), page, indices, text_bytes: None })
     }
 
@@ -251,13 +251,13 @@ fn sorted<'a, W: Word>(
     words: &[W],
     kind: Kind,
     most_bytes: usize,
-    distinct: &'a mut Distinct<W>,
+    (distinct, sorter): (&'a mut Distinct<W>, &mut Sorter<W>),
 ) -> Option<Sorted<'a, W>> {
     let limit = (most_bytes / W::BYTES).min(words.len() / 2 + 1);
     if !distinct.find(words, limit) {
         return None;
     }
-    let ranks = order::sort(distinct.values_mut(), word_order(kind));
+    let ranks = sorter.sort(distinct.values_mut(), word_order(kind));
     for index in distinct.indices_mut() {
         *index = ranks[*index as usize];
     }

@@ -11,6 +11,7 @@ mod plan;
 mod stats;
 
 use firn_codec::distinct::Distinct;
+use firn_codec::order::Sorter;
 use firn_codec::{Damage, Word};
 use parquet::errors::ParquetError;
 use parquet::schema::types::ColumnDescPtr;
@@ -46,8 +47,8 @@ pub(crate) struct ChunkSettings {
 /// Memory of an encoder, used again from column to column.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
-    narrow: Distinct<u32>,
-    wide: Distinct<u64>,
+    narrow: (Distinct<u32>, Sorter<u32>),
+    wide: (Distinct<u64>, Sorter<u64>),
     indices: Vec<u32>,
     narrow_values: Vec<u32>,
     wide_values: Vec<u64>,
@@ -76,13 +77,18 @@ pub(crate) fn encode(
             let words = without_nulls(words, chunk.present, narrow_values);
             chunk.words(
                 Values::Narrow(words),
-                Dictionary::of_narrow(words, kind, settings.dictionary_bytes, narrow),
+                Dictionary::of_narrow(words, kind, settings.dictionary_bytes, (&mut narrow.0, &mut narrow.1)),
                 buffers,
             )
         }
         (Lane::Wide(words), _) => {
             let words = without_nulls(words, chunk.present, wide_values);
-            chunk.words(Values::Wide(words), Dictionary::of_wide(words, kind, settings.dictionary_bytes, wide), buffers)
+            let space = (&mut wide.0, &mut wide.1);
+            chunk.words(
+                Values::Wide(words),
+                Dictionary::of_wide(words, kind, settings.dictionary_bytes, space),
+                buffers,
+            )
         }
         (Lane::Ids(ids), values) => {
             let ids = without_nulls(ids, chunk.present, narrow_values);
