@@ -4,6 +4,7 @@
 //! order is a cheap no-op (design section 4).
 
 use std::collections::{HashSet, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 
 use firn_config::Dataset;
@@ -106,6 +107,7 @@ async fn run_round(
     let mut base = table.clone();
     let mut left: Option<LeftReason> = None;
     let mut superseded: Option<String> = None;
+    let mut split: Option<Split> = None;
     let mut waiting: VecDeque<Group> = groups.into();
     let mut number = 0;
     while let Some(group) = waiting.pop_front() {
@@ -135,6 +137,8 @@ async fn run_round(
             GroupEnd::TooLarge(reason) => match group.halves(order.keeps_commit_order) {
                 Some((first, second)) => {
                     tracing::info!(partition = %job.partition, %reason, "halving the group");
+                    // The first is that of the most files.
+                    split.get_or_insert(Split { halvings: 0, reason }).halvings += 1;
                     waiting.push_front(second);
                     waiting.push_front(first);
                 }
@@ -153,16 +157,39 @@ async fn run_round(
             GroupEnd::PastDeadline => return past_deadline(report, waiting.len() + 1),
         }
     }
+    let reason = match &split {
+        Some(split) => format!("{reason}; {split}"),
+        None => reason.to_string(),
+    };
     let (outcome, why) = match (report.snapshot_id, superseded, &left) {
         (Some(_), _, Some(left)) => (Outcome::Done, format!("{reason}; a part was left: {left}")),
-        (Some(_), _, None) => (Outcome::Done, reason.to_string()),
+        (Some(_), _, None) => (Outcome::Done, reason),
         (None, _, Some(left)) => (Outcome::Left, left.to_string()),
         (None, Some(by), None) => (Outcome::Superseded, format!("another run merged the same files: {by}")),
-        (None, None, None) => (Outcome::Left, reason.to_string()),
+        (None, None, None) => (Outcome::Left, reason),
     };
     report.end(outcome, why);
     report.stuck = left;
     Round::Ended
+}
+
+/// Groups that were halved because they did not fit at once.
+struct Split {
+    halvings: usize,
+    reason: LeftReason,
+}
+
+/// What is not one sorted run after the work, and how it becomes one.
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Split { halvings, reason } = self;
+        let more = halvings + 1;
+        write!(
+            f,
+            "merged in {more} parts, not at once ({reason}): firn compact --full once more makes one sorted run of them, more \
+             memoryMb or tempDiskMb makes it at once"
+        )
+    }
 }
 
 /// The time is up: what is committed stays, the rest is for another run.

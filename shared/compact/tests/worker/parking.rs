@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use chrono::TimeDelta;
-use firn_compact::{HostServices, WorkOutcome};
-use firn_config::Config;
+use firn_compact::WorkOutcome;
 use firn_model::Rule;
 use firn_state::{InflightRecord, RecordOutcome, SendDecision, SendReason, Situation, decide_send};
 use firn_storage::Queue;
@@ -87,21 +86,13 @@ async fn incompatible_types_park_the_partition_until_its_inputs_change() {
     assert_eq!(scene.lake.snapshots().await, 6);
 }
 
-/// The services of a handler whose configuration is this one.
-fn configured(scene: &Scene, compaction_and_datasets: &str) -> HostServices {
-    let catalog = "catalog: { type: sql, uri: \"sqlite:////x/catalog.db\", name: lake, warehouse: \"file:///wh\" }\n";
-    let config =
-        Config::load(&format!("{catalog}{compaction_and_datasets}"), &std::collections::BTreeMap::new()).unwrap();
-    HostServices { config: std::sync::Arc::new(config), ..scene.services.clone() }
-}
-
 const WITHOUT_READINGS: &str =
     "compaction: { cooldownHours: 2 }\ningestion: { datasets: [ { name: logs, table: db.logs } ] }\n";
 
 #[tokio::test]
 async fn a_table_that_is_not_there_parks_the_message() {
     let scene = Scene::new(BACKLOG).await;
-    let services = configured(&scene, "ingestion: { datasets: [ { name: readings, table: db.gone } ] }\n");
+    let services = scene.configured("ingestion: { datasets: [ { name: readings, table: db.gone } ] }\n");
     let body = "{\"dataset\":\"readings\",\"partition\":{\"p\":\"a\"}}";
     let answer = firn_compact::work(&services, delivered(body, 1)).await;
     assert_eq!(answer.outcome, WorkOutcome::Parked, "{answer:?}");
@@ -118,7 +109,7 @@ async fn a_table_that_is_not_there_parks_the_message() {
 #[tokio::test]
 async fn a_dataset_that_is_not_configured_parks_its_partition_until_the_cool_down_ends() {
     let scene = Scene::with_backlog().await;
-    let services = configured(&scene, WITHOUT_READINGS);
+    let services = scene.configured(WITHOUT_READINGS);
     let other = scene.queued("b", Rule::Backlog, "planned").await;
     let record = scene.queued("a", Rule::Backlog, "planned").await;
     let answer = firn_compact::work(&services, delivered(record.message().to_json().unwrap(), 1)).await;
@@ -154,7 +145,7 @@ async fn a_dataset_that_is_not_configured_parks_its_partition_until_the_cool_dow
 #[tokio::test]
 async fn a_record_that_a_worker_has_or_that_waits_for_a_newer_message_is_not_parked() {
     let scene = Scene::with_backlog().await;
-    let services = configured(&scene, WITHOUT_READINGS);
+    let services = scene.configured(WITHOUT_READINGS);
     let record = scene.queued("a", Rule::Backlog, "planned").await;
     let stale = InflightRecord { generation: uuid::Uuid::new_v4(), ..record.clone() };
     let work = async |record: &InflightRecord| {
@@ -171,7 +162,7 @@ async fn a_record_that_a_worker_has_or_that_waits_for_a_newer_message_is_not_par
 #[tokio::test]
 async fn what_the_host_gives_up_parks_the_partition_of_a_dataset_that_is_not_configured_too() {
     let scene = Scene::with_backlog().await;
-    let services = configured(&scene, WITHOUT_READINGS);
+    let services = scene.configured(WITHOUT_READINGS);
     let record = scene.queued("a", Rule::Backlog, "planned").await;
     let body = record.message().to_json().unwrap();
     let answer = firn_compact::poison(&services, body.as_bytes(), "invocation").await;

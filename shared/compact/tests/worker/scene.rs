@@ -85,6 +85,15 @@ impl Scene {
         scene
     }
 
+    /// The services of a handler with another configuration: everything below `catalog`.
+    pub fn configured(&self, compaction_and_datasets: &str) -> HostServices {
+        let catalog =
+            "catalog: { type: sql, uri: \"sqlite:////x/catalog.db\", name: lake, warehouse: \"file:///wh\" }\n";
+        let text = format!("{catalog}{compaction_and_datasets}");
+        let config = Config::load(&text, &BTreeMap::new()).unwrap_or_else(|errors| panic!("{errors}"));
+        HostServices { config: Arc::new(config), ..self.services.clone() }
+    }
+
     pub fn now(&self) -> DateTime<Utc> {
         self.clock.now()
     }

@@ -155,7 +155,10 @@ impl Requeue<'_> {
         }
         let result = match &known {
             Some(name) if self.config.dataset(name).is_some() => self.put_back(id, name, &parked, message.ok()).await,
-            Some(name) => Ok(Some(format!("dataset {name} is not in {}: add it first", self.config.file))),
+            Some(name) => Ok(Some(format!(
+                "dataset {name} is not in {}: add it, restart the handler, then requeue",
+                self.config.file
+            ))),
             None => Ok(Some(format!("its text is no message, so nothing can be sent: {}", parked.reason))),
         };
         let (outcome, reason) = match result {

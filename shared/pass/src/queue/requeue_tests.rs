@@ -146,7 +146,7 @@ async fn texts_go_back_only_when_they_are_messages_of_known_datasets() {
     assert_eq!(summary, counts(1, 2, 0));
     let of = |id: &str| entries.iter().find(|entry| entry.id == id).unwrap();
     assert_eq!(of(&good).outcome, RequeueOutcome::Requeued);
-    assert_eq!(of(&unknown).reason, "dataset metrics is not in firn.yaml: add it first");
+    assert_eq!(of(&unknown).reason, "dataset metrics is not in firn.yaml: add it, restart the handler, then requeue");
     assert!(of(&junk).reason.starts_with("its text is no message, so nothing can be sent"));
     assert_eq!(place.messages().await, [Message { dry_run: true, ..Message::by_hand("logs") }]);
     assert_eq!(place.left_over().await, 2);
