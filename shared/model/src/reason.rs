@@ -64,15 +64,24 @@ impl fmt::Display for SelectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SelectReason::Backlog { small, threshold } => {
-                write!(f, "{small} small files, more than backlogFileThreshold {threshold}")
+                write!(f, "{}, more than backlogFileThreshold {threshold}", Count(*small, "small file"))
             }
-            SelectReason::SmallFiles { small, bytes } => write!(f, "{small} small files, {}", Megabytes(*bytes)),
+            SelectReason::SmallFiles { small, bytes } => {
+                write!(f, "{}, {}", Count(*small, "small file"), Megabytes(*bytes))
+            }
             SelectReason::Tier { files, tier, min_files } => {
-                write!(f, "{files} neighbours of one size ({}), at least compactMinFiles {min_files}", TierSizes(*tier))
+                write!(
+                    f,
+                    "{} of one size ({}), at least compactMinFiles {min_files}",
+                    Count(*files, "neighbour"),
+                    TierSizes(*tier)
+                )
             }
-            SelectReason::Cold { files, end } => {
-                write!(f, "its time ended at {end}, and its {files} files are not one sorted run")
-            }
+            SelectReason::Cold { files, end } => match files {
+                1 => write!(f, "its time ended at {end}, and its file is not one sorted run"),
+                files => write!(f, "its time ended at {end}, and its {files} files are not one sorted run"),
+            },
+            SelectReason::NotOneSortedRun { files: 1 } => f.write_str("1 file that is not one sorted run"),
             SelectReason::NotOneSortedRun { files } => write!(f, "{files} files that are not one sorted run"),
         }
     }
@@ -229,22 +238,27 @@ impl fmt::Display for LeftReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LeftReason::NothingToMerge { files, small } => {
-                write!(f, "nothing to merge: {small} small of {files} files")
+                write!(f, "nothing to merge: {small} small of {}", Count(*files, "file"))
             }
             LeftReason::BelowThreshold { small, threshold } => {
-                write!(f, "{small} small files, not more than backlogFileThreshold {threshold}")
+                write!(f, "{}, not more than backlogFileThreshold {threshold}", Count(*small, "small file"))
             }
             LeftReason::MergedFileWouldBeSmall { small, bytes, min_bytes, threshold } => write!(
                 f,
-                "merged file would also be small: {small} small files of {} together, below minFileSizeMb {} and fewer than \
-                 backlogFileThreshold {threshold}; --full merges them all the same",
+                "merged file would also be small: {} of {} together, below minFileSizeMb {} and fewer than backlogFileThreshold \
+                 {threshold}; --full merges them all the same",
+                Count(*small, "small file"),
                 Megabytes(*bytes),
                 Megabytes(*min_bytes)
             ),
-            LeftReason::OneSortedRun { files } => write!(f, "already one sorted run of {files} files"),
+            LeftReason::OneSortedRun { files } => {
+                write!(f, "already one sorted run of {}", Count(*files, "file"))
+            }
             LeftReason::SortedRuns { files, runs, budget_bytes } => write!(
                 f,
-                "already {runs} sorted runs of {files} files together; one run would exceed groupBudgetMb {}",
+                "already {} of {} together; one run would exceed groupBudgetMb {}",
+                Count(*runs, "sorted run"),
+                Count(*files, "file"),
                 Megabytes(*budget_bytes)
             ),
             LeftReason::AboveGroupBudget { files, budget_bytes } => write!(
@@ -253,7 +267,7 @@ impl fmt::Display for LeftReason {
                 Megabytes(*budget_bytes)
             ),
             LeftReason::FewOfOneSize { most, min_files } => {
-                write!(f, "at most {most} neighbours of one size, fewer than compactMinFiles {min_files}")
+                write!(f, "at most {} of one size, fewer than compactMinFiles {min_files}", Count(*most, "neighbour"))
             }
             LeftReason::NoTiers => {
                 f.write_str("no size tiers: compactMinFiles is off or the dataset has no timeColumn")
@@ -268,8 +282,8 @@ impl fmt::Display for LeftReason {
             }
             LeftReason::LateData { files, bytes, beside } => write!(
                 f,
-                "late data waits in its own tier: {files} {} of {} together, less than a quarter of the {} beside",
-                if *files == 1 { "file" } else { "files" },
+                "late data waits in its own tier: {} of {} together, less than a quarter of the {} beside",
+                Count(*files, "file"),
                 Megabytes(*bytes),
                 Megabytes(*beside)
             ),
@@ -279,6 +293,7 @@ impl fmt::Display for LeftReason {
                 Megabytes(*bytes),
                 Megabytes(*rest)
             ),
+            LeftReason::NoFewerFiles { files: 1 } => f.write_str("merging 1 file would leave one file"),
             LeftReason::NoFewerFiles { files } => write!(f, "merging {files} files would not make them fewer"),
             LeftReason::RuleSelectsNothing { rule } => write!(f, "rule {rule} selects nothing in this version"),
             LeftReason::HasDeleteFiles { deletes } => {
@@ -300,6 +315,16 @@ impl fmt::Display for LeftReason {
             LeftReason::Disabled => f.write_str("table property firn.enabled=false"),
             LeftReason::ReadOnlyCatalog { detail } => write!(f, "{detail}: nothing can be committed"),
         }
+    }
+}
+
+/// `1 file`, `2 files`.
+struct Count(usize, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Count(number, word) = self;
+        write!(f, "{number} {word}{}", if *number == 1 { "" } else { "s" })
     }
 }
 
@@ -342,6 +367,22 @@ mod tests {
             LeftReason::NotCold { cold_at: Moment(end.0 + 3_600_000_000), highest: Some(end) }.to_string(),
             "not cold: the table's time would have to reach 2026-11-01T01:00:00Z, it is at 2026-11-01T00:00:00Z"
         );
+        for (reason, words) in [
+            (LeftReason::OneSortedRun { files: 1 }, "already one sorted run of 1 file"),
+            (LeftReason::OneSortedRun { files: 2 }, "already one sorted run of 2 files"),
+            (LeftReason::NothingToMerge { files: 1, small: 1 }, "nothing to merge: 1 small of 1 file"),
+            (
+                LeftReason::BelowThreshold { small: 1, threshold: 9 },
+                "1 small file, not more than backlogFileThreshold 9",
+            ),
+            (
+                LeftReason::FewOfOneSize { most: 1, min_files: 8 },
+                "at most 1 neighbour of one size, fewer than compactMinFiles 8",
+            ),
+        ] {
+            assert_eq!(reason.to_string(), words);
+        }
+        assert_eq!(SelectReason::NotOneSortedRun { files: 1 }.to_string(), "1 file that is not one sorted run");
         assert_eq!(
             LeftReason::OverBudget { needed_mb: 900, budget_mb: 360 }.to_string(),
             "over budget: needs memoryMb 900, has 360"
