@@ -18,7 +18,7 @@ use std::future::Future;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use firn_config::{Config, nearest};
+use firn_config::{Config, near};
 use firn_pass::PassError;
 use firn_telemetry::Emitter;
 
@@ -86,8 +86,7 @@ pub(crate) fn config_path(args: &WithConfig, variable: Option<String>) -> Result
 
 fn unknown_dataset(config: &Config, name: &str) -> String {
     let known: Vec<&str> = config.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
-    let near = nearest(name, known.iter().copied()).filter(|(_, edits)| *edits <= 2);
-    let hint = near.map(|(near, _)| format!("; did you mean {near}?")).unwrap_or_default();
+    let hint = near(name, known.iter().copied()).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
     format!("--dataset \"{name}\" is not in {}, which has {}{hint}", config.file, known.join(", "))
 }
 

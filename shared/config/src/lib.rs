@@ -35,7 +35,7 @@ pub use duration::{hours, minutes, parse_duration};
 pub use environment::{Environment, ProcessEnvironment};
 pub use error::{ConfigError, ConfigErrors};
 pub use maintenance::Maintenance;
-pub use nearest::{edit_distance, nearest};
+pub use nearest::{edit_distance, near, nearest};
 pub use postgres::{Postgres, SslMode};
 pub use schedule::Schedule;
 pub use secret::Secret;

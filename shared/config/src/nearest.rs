@@ -21,6 +21,25 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     known.into_iter().map(|candidate| (candidate, edit_distance(word, candidate))).min_by_key(|(_, edits)| *edits)
 }
 
+/// The known word that `word` was probably meant to be; None when none is near. Less than half of the letters may differ, and no more
+/// than two or a third of them: of short words everything is within two edits.
+pub fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = word.chars().count();
+    let most = (letters / 3).max(2).min(letters.saturating_sub(1) / 2);
+    let mut nearest: Option<(&str, usize)> = None;
+    for candidate in known {
+        // Another case is the commonest error and may need many edits.
+        if candidate.eq_ignore_ascii_case(word) {
+            return Some(candidate);
+        }
+        let edits = edit_distance(word, candidate);
+        if edits <= most && nearest.is_none_or(|(_, least)| edits < least) {
+            nearest = Some((candidate, edits));
+        }
+    }
+    nearest.map(|(candidate, _)| candidate)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +59,27 @@ mod tests {
         }
         assert_eq!(nearest("targetSizeMB", ["minFileSizeMb", "targetSizeMb"]), Some(("targetSizeMb", 1)));
         assert_eq!(nearest("a", []), None);
+    }
+
+    #[test]
+    fn only_what_is_near_is_suggested() {
+        let columns = ["ts", "day", "host", "region", "time_hour", "ID"];
+        for (word, expected) in [
+            ("regoin", Some("region")),
+            ("Region", Some("region")),
+            ("time_hours", Some("time_hour")),
+            ("dya", None),
+            ("days", Some("day")),
+            ("id", Some("ID")),
+            ("x", None),
+            ("dt", None),
+            ("hour", None),
+            ("customer", None),
+            ("", None),
+        ] {
+            assert_eq!(near(word, columns), expected, "{word}");
+        }
+        assert_eq!(near("spam", ["spans", "span"]), Some("span"), "the nearest");
     }
 
     /// The definition, written as it is said.

@@ -44,7 +44,7 @@ pub enum StorageError {
         blob: Box<BlobId>,
     },
     /// The credentials do not allow it. Next: stop; a person corrects key, role or permission.
-    #[error("{blob}: access denied ({detail}): check the credentials of this account and their roles")]
+    #[error("{blob}: access denied ({detail}): {}", allow(.blob))]
     Denied {
         /// The blob.
         blob: Box<BlobId>,
@@ -112,6 +112,14 @@ pub enum StorageError {
         /// What happened.
         detail: String,
     },
+}
+
+/// What helps where access is denied: a folder has no roles.
+fn allow(blob: &BlobId) -> &'static str {
+    match blob.is_local() {
+        true => "let the user of this process read and write there",
+        false => "check the credentials of this account and their roles",
+    }
 }
 
 impl StorageError {

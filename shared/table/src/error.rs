@@ -33,7 +33,9 @@ pub enum TableError {
         detail: String,
     },
     /// The catalog did not answer.
-    #[error("catalog `{catalog}` does not answer: {source}")]
+    #[error(
+        "catalog `{catalog}` does not answer: {source}: check that it runs and that catalog.uri is right, then try again"
+    )]
     CatalogUnavailable {
         /// The catalog's name or file.
         catalog: String,
@@ -51,7 +53,7 @@ pub enum TableError {
         known: Vec<String>,
     },
     /// The table has no such branch.
-    #[error("table `{ident}` has no branch `{branch}`")]
+    #[error("table `{ident}` has no branch `{branch}`: create it, or correct branch of the dataset")]
     BranchAbsent {
         /// The table.
         ident: TableIdent,
@@ -59,7 +61,10 @@ pub enum TableError {
         branch: String,
     },
     /// The table's metadata cannot be read as an Iceberg table.
-    #[error("table `{ident}`: metadata `{location}` cannot be used: {source}")]
+    #[error(
+        "table `{ident}`: metadata `{location}` cannot be used: {source}: restore this file (soft delete, a backup), or let the catalog name \
+         an older one of the same folder"
+    )]
     Metadata {
         /// The table.
         ident: TableIdent,
@@ -77,7 +82,7 @@ pub enum TableError {
         source: BlobIdError,
     },
     /// A metadata file of the table could not be read.
-    #[error("table `{ident}`: cannot read {what}: {source}")]
+    #[error("table `{ident}`: cannot read {what}: {source}{}", restore(.source))]
     Read {
         /// The table.
         ident: TableIdent,
@@ -87,7 +92,7 @@ pub enum TableError {
         source: StorageError,
     },
     /// What the table's files say cannot be true, or cannot be understood.
-    #[error("table `{ident}`: {detail}")]
+    #[error("table `{ident}`: {detail}: Firn leaves the table as it is; its writer or its catalog has to mend it")]
     Damaged {
         /// The table.
         ident: TableIdent,
@@ -111,6 +116,19 @@ impl TableError {
             },
             TableError::Metadata { .. } | TableError::Url { .. } | TableError::Damaged { .. } => NextStep::Skip,
         }
+    }
+}
+
+/// What helps when a file that the metadata names is gone; other errors say it themselves.
+fn restore(source: &StorageError) -> &'static str {
+    match source {
+        StorageError::NotFound { .. } => {
+            ": restore it (soft delete, a backup), or let the catalog name a version of the table that does without it"
+        }
+        StorageError::OutOfRange { .. } | StorageError::Other { .. } => {
+            ": restore it as it was (soft delete, a backup)"
+        }
+        _ => "",
     }
 }
 
@@ -185,5 +203,28 @@ mod tests {
         let many: Vec<String> = (0..23).map(|n| format!("t{n}")).collect();
         assert!(known_tables(&TableIdent::new(["n"], "x"), &many).ends_with("`n.t19` and 3 more"));
         assert_eq!(error(&[]).next_step(), NextStep::Absent);
+    }
+
+    #[test]
+    fn what_is_broken_says_what_to_do() {
+        let ident = TableIdent::new(["iot"], "readings");
+        let id = firn_model::BlobId::local("/wh/t/metadata/3.metadata.json");
+        let read = |source| TableError::Read { ident: ident.clone(), what: "its current metadata", source }.to_string();
+        let gone = read(StorageError::NotFound { blob: Box::new(id.clone()) });
+        assert!(gone.contains("restore it (soft delete, a backup), or let the catalog name a version"), "{gone}");
+        let denied = read(StorageError::Denied { blob: Box::new(id), detail: "permission denied".into() });
+        assert!(
+            denied.ends_with("access denied (permission denied): let the user of this process read and write there")
+        );
+        let metadata = TableError::Metadata {
+            ident: ident.clone(),
+            location: "file:///wh/t/metadata/3.metadata.json".into(),
+            source: "EOF while parsing".into(),
+        };
+        assert!(metadata.to_string().contains("EOF while parsing: restore this file"), "{metadata}");
+        let damaged = TableError::Damaged { ident, detail: "data file `a` is live twice".into() };
+        assert!(damaged.to_string().ends_with("its writer or its catalog has to mend it"), "{damaged}");
+        let away = TableError::CatalogUnavailable { catalog: "lake".into(), source: "refused".into() };
+        assert!(away.to_string().contains("check that it runs and that catalog.uri is right"), "{away}");
     }
 }

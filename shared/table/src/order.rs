@@ -1,6 +1,6 @@
 //! The row order of a dataset, from column names to field ids (design section 5, "Row order of a dataset").
 
-use firn_config::{Dataset, nearest};
+use firn_config::Dataset;
 use firn_model::{OrderColumn, RowOrder};
 use iceberg::spec::{NullOrder, Schema, SortDirection, SortField, SortOrder, TableMetadata, Transform};
 
@@ -248,12 +248,7 @@ fn is_identity(field: &SortField) -> bool {
 
 /// The nearest known word, when a typing error may explain the difference.
 pub(crate) fn near<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
-    // Another case is the commonest error and may need many edits.
-    if let Some(same) = known.clone().find(|candidate| candidate.eq_ignore_ascii_case(word)) {
-        return Some(same.to_owned());
-    }
-    let most = (word.chars().count() / 3).max(2);
-    nearest(word, known).filter(|(_, edits)| *edits <= most).map(|(candidate, _)| candidate.to_owned())
+    firn_config::near(word, known).map(str::to_owned)
 }
 
 pub(crate) fn did_you_mean(nearest: &Option<String>) -> String {

@@ -257,7 +257,10 @@ fn check_name(name: &str, place: &str, known: &[String]) -> Result<(), TableErro
         return Ok(());
     }
     let known = known.join("`, `");
-    Err(absent(name, format!("`{place}` has no tables of a catalog of this name; its catalogs are `{known}`")))
+    Err(absent(
+        name,
+        format!("`{place}` has no tables of a catalog of this name; its catalogs are `{known}`: correct catalog.name"),
+    ))
 }
 
 fn absent(catalog: &str, detail: String) -> TableError {

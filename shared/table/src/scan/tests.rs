@@ -489,7 +489,7 @@ async fn a_branch_has_its_own_files() {
     let positions: Vec<_> = facts[&key].files.iter().map(|file| file.added_position).collect();
     assert_eq!(positions, [Some(0), Some(1)]);
     let error = partition_facts(&table, "nothing", &wanted, &unordered()).await.unwrap_err();
-    assert_eq!(error.to_string(), "table `db.t` has no branch `nothing`");
+    assert_eq!(error.to_string(), "table `db.t` has no branch `nothing`: create it, or correct branch of the dataset");
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ async fn a_name_that_the_database_does_not_have_names_the_ones_it_has() {
     sqlx::query(other).execute(&lake.pool).await.unwrap();
     let error = open("lakes").await.unwrap_err();
     assert_eq!(error.next_step(), NextStep::Absent);
-    let end = format!("its catalogs are `b`, `{CATALOG}`");
+    let end = format!("its catalogs are `b`, `{CATALOG}`: correct catalog.name");
     assert!(error.to_string().starts_with("catalog `lakes`: ") && error.to_string().ends_with(&end), "{error}");
     assert!(open(CATALOG).await.is_ok());
 }

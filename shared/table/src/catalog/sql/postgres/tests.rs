@@ -199,7 +199,7 @@ async fn what_is_wrong_with_the_way_in_is_named() {
     assert!(rights.contains("GRANT SELECT, UPDATE ON iceberg_tables TO \"reader\""), "{rights}");
     server.run("wrong", "INSERT INTO iceberg_tables VALUES ('other', 'db', 't', 'x', NULL, 'TABLE')");
     let name = open(url).await;
-    assert!(name.ends_with("its catalogs are `other`"), "{name}");
+    assert!(name.ends_with("its catalogs are `other`: correct catalog.name"), "{name}");
 }
 
 /// Gives tokens that are good for a moment only, each another.
