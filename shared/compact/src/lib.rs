@@ -40,7 +40,7 @@ pub use partition::{PartitionJob, plan_facts, run_partition, run_partition_with}
 pub use ranges::prove_key_ranges;
 pub use report::{Failure, GroupReport, PartitionReport};
 pub use services::Services;
-pub use settings::{JobSettings, plan_settings};
+pub use settings::{JobSettings, ineffective_properties, plan_settings};
 pub use table_time::TableTime;
 pub use turns::{CommitTurns, Turn};
 pub use worker::{Delivered, WorkAnswer, WorkOutcome, poison, work};

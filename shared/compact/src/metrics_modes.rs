@@ -17,7 +17,7 @@ const COLUMNS: usize = 100;
 /// A value that is no mode counts as the default, as it does there: metrics are worth no failed merge.
 pub(crate) fn metrics_modes(properties: &HashMap<String, String>, schema: &Schema, order: &SortOrder) -> MetricsModes {
     let mut modes = match properties.get(DEFAULT) {
-        Some(text) => MetricsModes::from(parse(DEFAULT, text, MetricsMode::default())),
+        Some(text) => MetricsModes::from(parse(text, MetricsMode::default())),
         None => inferred(properties, schema),
     };
     let sorted = match modes.default {
@@ -29,7 +29,7 @@ pub(crate) fn metrics_modes(properties: &HashMap<String, String>, schema: &Schem
     }
     for (key, text) in properties {
         let Some(id) = key.strip_prefix(OF_COLUMN).and_then(|name| schema.field_id_by_name(name)) else { continue };
-        modes.columns.insert(id, parse(key, text, modes.default));
+        modes.columns.insert(id, parse(text, modes.default));
     }
     modes
 }
@@ -90,23 +90,39 @@ fn keeps_order(transform: Transform) -> bool {
     )
 }
 
-fn parse(key: &str, text: &str, otherwise: MetricsMode) -> MetricsMode {
-    let word = text.trim().to_ascii_lowercase();
-    let length = || {
-        let inside = word.strip_prefix("truncate(")?.strip_suffix(')')?;
-        inside.trim().parse().ok().filter(|length: &usize| *length > 0)
+/// What is wrong with each of these properties that has no effect.
+pub(crate) fn ineffective_metrics(
+    properties: &HashMap<String, String>,
+    is_column: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let problem = |(key, text): (&String, &String)| match key.strip_prefix(OF_COLUMN) {
+        Some(column) if !is_column(column) => Some(format!("table property {key}: the table has no column `{column}`")),
+        Some(_) => no_mode(key, text),
+        None if key == DEFAULT => no_mode(key, text),
+        None => None,
     };
+    properties.iter().filter_map(problem).collect()
+}
+
+fn no_mode(key: &str, text: &str) -> Option<String> {
+    let known = "is none of none, counts, truncate(length) and full; the default is used";
+    mode(text).is_none().then(|| format!("table property {key}: `{text}` {known}"))
+}
+
+fn parse(text: &str, otherwise: MetricsMode) -> MetricsMode {
+    mode(text).unwrap_or(otherwise)
+}
+
+fn mode(text: &str) -> Option<MetricsMode> {
+    let word = text.trim().to_ascii_lowercase();
     match word.as_str() {
-        "none" => MetricsMode::None,
-        "counts" => MetricsMode::Counts,
-        "full" => MetricsMode::Full,
-        _ => length().map_or_else(
-            || {
-                tracing::warn!("table property {key}: `{text}` is none of none, counts, truncate(length) and full; the default is used");
-                otherwise
-            },
-            MetricsMode::Truncate,
-        ),
+        "none" => Some(MetricsMode::None),
+        "counts" => Some(MetricsMode::Counts),
+        "full" => Some(MetricsMode::Full),
+        _ => {
+            let inside = word.strip_prefix("truncate(")?.strip_suffix(')')?;
+            inside.trim().parse().ok().filter(|length: &usize| *length > 0).map(MetricsMode::Truncate)
+        }
     }
 }
 

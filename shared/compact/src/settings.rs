@@ -1,12 +1,15 @@
 //! The dataset's keys and the table's properties, as planner and merge want them.
 
+use std::collections::HashMap;
+
 use firn_columnar::WriterSettings;
 use firn_columnar::writer::{BloomFilters, Codec, Encodings, FALSE_POSITIVES};
 use firn_config::{CompactionSettings, Dataset, DedupOperation, Verify};
 use firn_plan::{Group, PlanSettings};
 use firn_table::LoadedTable;
+use iceberg::spec::TableMetadata;
 
-use crate::metrics_modes::metrics_modes;
+use crate::metrics_modes::{ineffective_metrics, metrics_modes};
 
 const MB: u64 = 1 << 20;
 
@@ -92,19 +95,44 @@ fn positive(key: &str, text: Option<&str>) -> Result<Option<usize>, String> {
     }
 }
 
+/// Switches a column's bloom filter on.
+const BLOOM_FILTER: &str = "write.parquet.bloom-filter-enabled.column.";
+
+/// Table properties about files that have no effect, each with what is wrong, sorted: Iceberg's own writers pass over them in
+/// silence, so no merge fails for them.
+pub fn ineffective_properties(metadata: &TableMetadata) -> Vec<String> {
+    let columns = |name: &str| metadata.current_schema().field_id_by_name(name).is_some();
+    let mut problems = ineffective_bloom_filters(metadata.properties(), columns);
+    problems.extend(ineffective_metrics(metadata.properties(), columns));
+    problems.sort();
+    problems
+}
+
+fn ineffective_bloom_filters(properties: &HashMap<String, String>, is_column: impl Fn(&str) -> bool) -> Vec<String> {
+    let problem = |(key, value): (&String, &String)| {
+        let column = key.strip_prefix(BLOOM_FILTER)?;
+        match value.trim().to_ascii_lowercase().as_str() {
+            "true" if is_column(column) => None,
+            "true" => Some(format!("table property {key}: the table has no column `{column}`")),
+            "false" => None,
+            _ => Some(format!("table property {key}: `{value}` is neither true nor false and counts as false")),
+        }
+    };
+    properties.iter().filter_map(problem).collect()
+}
+
 /// Iceberg's `write.parquet.bloom-filter-*`: a filter for each column whose property says `true`.
 fn bloom_filters<'a>(
     property: impl Fn(&str) -> Option<&'a str>,
     keys: impl Iterator<Item = &'a String>,
 ) -> Result<BloomFilters, String> {
-    const ENABLED: &str = "write.parquet.bloom-filter-enabled.column.";
     const MAX_BYTES: &str = "write.parquet.bloom-filter-max-bytes";
     let mut filters = BloomFilters::default();
     if let Some(bytes) = positive(MAX_BYTES, property(MAX_BYTES))? {
         filters.max_bytes = bytes;
     }
     for key in keys {
-        let Some(column) = key.strip_prefix(ENABLED) else { continue };
+        let Some(column) = key.strip_prefix(BLOOM_FILTER) else { continue };
         if !property(key).is_some_and(|value| value.trim().eq_ignore_ascii_case("true")) {
             continue;
         }
@@ -167,6 +195,28 @@ mod tests {
             assert!(message.contains("write.parquet.page-row-limit") && message.contains(wrong), "{message}");
         }
     }
+
+    #[test]
+    fn a_bloom_filter_that_cannot_be_meant_is_named() {
+        let properties = [
+            ("write.parquet.bloom-filter-enabled.column.id", "maybe"),
+            ("write.parquet.bloom-filter-enabled.column.gone", "true"),
+            ("write.parquet.bloom-filter-enabled.column.a.b", "True"),
+            ("write.parquet.bloom-filter-enabled.column.old", "false"),
+            ("owner", "maybe"),
+        ];
+        let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let mut found = ineffective_bloom_filters(&properties, |name| ["id", "a.b"].contains(&name));
+        found.sort();
+        assert_eq!(
+            found,
+            [
+                "table property write.parquet.bloom-filter-enabled.column.gone: the table has no column `gone`",
+                "table property write.parquet.bloom-filter-enabled.column.id: `maybe` is neither true nor false and counts as false",
+            ]
+        );
+    }
+
     #[test]
     fn bloom_filters_are_those_that_the_table_asks_for() {
         let filters = |properties: &[(&str, &str)]| {
