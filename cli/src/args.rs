@@ -25,7 +25,7 @@ pub(crate) enum Format {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Merge small files: one manual pass with any flag beside --config, else the long-running compactor
+    /// Merge small files: one pass with any flag beside --config, else the long-running compactor
     Compact(CompactArgs),
     /// Recompute proofs and invariants on live tables
     Verify(OverDatasets),
@@ -97,6 +97,10 @@ pub(crate) struct CompactArgs {
     /// Post messages for the workers instead of merging here
     #[arg(long)]
     pub(crate) enqueue: bool,
+    /// One pass by the ordinary rules (schedule, cold, tier, backlog) over all datasets or those named, then the end: for cron in
+    /// place of the long-running compactor
+    #[arg(long, conflicts_with_all = ["full", "enqueue", "orphan_dry_run"])]
+    pub(crate) once: bool,
 }
 
 #[derive(Debug, Args)]
@@ -203,7 +207,7 @@ pub(crate) struct ExplainArgs {
 }
 
 impl CompactArgs {
-    /// A run is manual only with at least one flag beside `--config`.
+    /// A run is one pass only with at least one flag beside `--config`.
     pub(crate) fn is_manual(&self) -> bool {
         self.dataset.is_some()
             || self.date_range.is_some()
@@ -212,6 +216,7 @@ impl CompactArgs {
             || self.orphan_dry_run
             || self.full
             || self.enqueue
+            || self.once
     }
 }
 
@@ -306,6 +311,8 @@ mod tests {
             ("compact --config f --partition day=2026-11-01 --partition region=\\N", None),
             ("compact --config f --dry-run", None),
             ("compact --config f --full", None),
+            ("compact --config f --once", None),
+            ("compact --config f --once --dataset d --dry-run", None),
             ("expire --config f --dataset d", None),
             ("orphans --dry-run --config f", None),
             ("orphans --last --config f --dataset d", None),
@@ -351,6 +358,8 @@ mod tests {
         };
         assert_eq!(args.partitions, [condition("a", Some("b=c")), condition("s", None)]);
         assert!(args.is_manual() && !args.dry_run && !args.full);
+        let Command::Compact(once) = command("compact --config f --once") else { panic!("another command") };
+        assert!(once.is_manual() && once.once);
     }
 
     #[test]
@@ -364,6 +373,8 @@ mod tests {
             ("compact --config f --date-range yesterday", "\"yesterday\" is not a date range"),
             ("compact --config f --partition day", "\"day\" is not a partition"),
             ("compact --config f --nonsense", "--nonsense"),
+            ("compact --config f --once --full", "cannot be used with"),
+            ("compact --config f --once --enqueue", "cannot be used with"),
             ("compact --config f --format yaml", "yaml"),
             ("search --config f error --limit ten", "ten"),
             ("melt", "melt"),

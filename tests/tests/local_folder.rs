@@ -118,6 +118,37 @@ fn verify_sees_what_is_wrong_with_a_table() {
 }
 
 #[test]
+fn one_pass_by_the_ordinary_rules_ends_by_itself_and_a_filter_that_matches_nothing_is_named() {
+    let scene = Scene::local();
+    scene.configure(EAGER, READINGS);
+    scene.lake.make_table(TABLE, &WEATHER);
+    let deduplicated = scene.lake.digest(TABLE, &["--dedup", "origin,time_hour"]);
+
+    let nothing = scene.compact(&["--date-range", "2001-01-01:2001-01-31"]).expect_code(0);
+    assert_eq!((nothing.lines().len(), &nothing.summary()["partitions"]), (0, &json!(0)));
+    assert_eq!(
+        nothing.summary()["remarks"],
+        json!([
+            "no partition matches --date-range 2001-01-01:2001-01-31; firn compact --dry-run without it shows those that \
+                there are"
+        ])
+    );
+    let mut text = firn();
+    let text = run(text.args(["compact", "--dry-run", "--once", "--config"]).arg(scene.config())).expect_code(0).stdout;
+    assert!(text.contains("=2013-01 "), "months as dates: {text}");
+    assert!(text.contains("\nNote: whether memoryMb and tempDiskMb are enough shows"), "{text}");
+
+    let planned = scene.compact(&["--once", "--dry-run"]).expect_code(0).lines();
+    let rules: Vec<&str> = planned.iter().map(|line| line["rule"].as_str().unwrap()).collect();
+    assert!(rules.contains(&"schedule"), "{planned:#?}");
+    let done = scene.compact(&["--once"]).expect_code(0);
+    assert_eq!(done.summary()["failed"], json!(0), "{done:?}");
+    assert_eq!(done.summary()["done"], json!(planned.iter().filter(|line| line["decision"] == "selected").count()));
+    assert_eq!(scene.digest(), deduplicated);
+    scene.check_converged(&["--once"]);
+}
+
+#[test]
 fn without_dedup_every_row_stays_under_every_schema_change() {
     let scene = Scene::local();
     scene.configure(EAGER, "sortColumns: [origin, time_hour]");

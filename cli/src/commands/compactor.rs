@@ -33,7 +33,7 @@ impl Report for Log {
     fn planned(&mut self, _: &PlannedPartition) {}
 
     fn finished(&mut self, done: &FinishedPartition) {
-        tracing::info!(dataset = done.dataset, partition = %done.partition, "{}: {}", done.outcome, done.reason);
+        tracing::info!(dataset = done.dataset, partition = done.label, "{}: {}", done.outcome, done.reason);
     }
 
     fn failed(&mut self, _: &FailedDataset) {}

@@ -18,7 +18,8 @@ pub(crate) async fn run(config: Config, request: ManualRequest, context: &Contex
         firn_pass::enqueue(&host, &request, &Uuid::new_v4().to_string(), &mut answer).await
     };
     let result = until_interrupted(work).await;
-    answer.ended(&result);
+    let nothing = result.as_ref().is_ok_and(|summary| summary.ok() && summary.counts.partitions == 0);
+    answer.ended(&result, nothing.then(|| request.matched_nothing()).as_deref());
     match &result {
         Ok(summary) if summary.datasets_refused > 0 => Exit::Usage,
         Ok(summary) if !summary.ok() => Exit::Failed,

@@ -39,10 +39,12 @@ pub(crate) async fn run(args: ExplainArgs, context: &Context) -> Exit {
             let mut line = json!({"summary": true, "ok": result.is_ok(), "partitions": partitions});
             if result.is_err() {
                 line["error"] = error;
+            } else if partitions == 0 {
+                line["remarks"] = json!([request.matched_nothing()]);
             }
             writeln!(out, "{line}")
         }
-        Format::Text if result.is_ok() && partitions == 0 => writeln!(out, "No partition matches."),
+        Format::Text if result.is_ok() && partitions == 0 => writeln!(out, "Note: {}.", request.matched_nothing()),
         Format::Text => Ok(()),
     };
     let _ = out.flush();

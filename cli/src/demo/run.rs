@@ -74,7 +74,7 @@ async fn dry_run(config: &Config) -> Result<(), DemoError> {
     let mut answer = Answer::new(Format::Text, std::io::stderr(), true, Progress::new(false));
     let silent = Emitter::to(std::io::sink());
     let plan = firn_pass::manual(config, &ask, &silent, &mut answer).await.map_err(DemoError::of("a dry run"))?;
-    answer.pass_ended(&plan, None);
+    answer.pass_ended(&plan, &[], None);
     Ok(())
 }
 

@@ -30,30 +30,38 @@ impl EnqueueAnswer {
     }
 
     /// The end of the pass, or why it did not take place.
-    pub(crate) fn ended(&mut self, result: &Result<EnqueueSummary, PassError>) {
+    pub(crate) fn ended(&mut self, result: &Result<EnqueueSummary, PassError>, remark: Option<&str>) {
         match (self, result) {
-            (EnqueueAnswer::Json(lines), Ok(summary)) => lines.line(&summary_line(summary)),
+            (EnqueueAnswer::Json(lines), Ok(summary)) => lines.line(&summary_line(summary, remark)),
             (EnqueueAnswer::Json(lines), Err(error)) => {
                 lines.line(&json!({ "summary": true, "ok": false, "error": error.to_string() }));
             }
             // As with JSON lines: nobody reading is no reason to fail.
             (EnqueueAnswer::Text { out, rows }, Ok(summary)) => {
-                let _ = write_text(out, rows, summary);
+                let _ = write_text(out, rows, summary, remark);
             }
             (EnqueueAnswer::Text { .. }, Err(_)) => {}
         }
     }
 }
 
-fn summary_line(summary: &EnqueueSummary) -> Value {
+fn summary_line(summary: &EnqueueSummary, remark: Option<&str>) -> Value {
     let mut line = json!({ "summary": true, "ok": summary.ok() });
     if let (Value::Object(line), Ok(Value::Object(counts))) = (&mut line, serde_json::to_value(summary)) {
         line.extend(counts);
     }
+    if let Some(remark) = remark {
+        line["remarks"] = json!([remark]);
+    }
     line
 }
 
-fn write_text(out: &mut dyn Write, rows: &Table<5>, summary: &EnqueueSummary) -> std::io::Result<()> {
+fn write_text(
+    out: &mut dyn Write,
+    rows: &Table<5>,
+    summary: &EnqueueSummary,
+    remark: Option<&str>,
+) -> std::io::Result<()> {
     if !rows.is_empty() {
         rows.write(out)?;
         writeln!(out)?;
@@ -71,6 +79,9 @@ fn write_text(out: &mut dyn Write, rows: &Table<5>, summary: &EnqueueSummary) ->
     if counts.waiting > 0 {
         let waiting = plural(counts.waiting, "partition");
         writeln!(out, "Above compaction.maxPartitionsPerPass: {waiting}. Run again to send them.")?;
+    }
+    if let Some(remark) = remark {
+        writeln!(out, "Note: {remark}.")?;
     }
     out.flush()
 }
@@ -94,7 +105,7 @@ impl Report for EnqueueAnswer {
             EnqueueAnswer::Text { .. } if partition.decision == "left" => {}
             EnqueueAnswer::Text { rows, .. } => rows.row([
                 partition.dataset.clone(),
-                partition.partition.to_string(),
+                partition.label.clone(),
                 partition.decision.to_owned(),
                 partition.rule.to_string(),
                 partition.reason.clone(),
@@ -129,6 +140,7 @@ mod tests {
         let partition = |decision| EnqueuedPartition {
             dataset: "readings".into(),
             partition: PartitionKey::unpartitioned(1),
+            label: "(unpartitioned)".into(),
             decision,
             rule: Rule::Full,
             reason: "selected".into(),
@@ -136,7 +148,8 @@ mod tests {
         answer.enqueued(&partition("sent"));
         answer.enqueued(&partition("left"));
         let counts = SendCounts { partitions: 3, selected: 1, sent: 1, left: 1, waiting: 1, ..SendCounts::default() };
-        answer.ended(&Ok(EnqueueSummary { pass: "p-1".into(), datasets: 1, counts, ..EnqueueSummary::default() }));
+        answer
+            .ended(&Ok(EnqueueSummary { pass: "p-1".into(), datasets: 1, counts, ..EnqueueSummary::default() }), None);
         sink.text()
     }
 
@@ -151,6 +164,19 @@ mod tests {
         let last = &lines[2];
         assert_eq!((&last["summary"], &last["ok"], &last["sent"]), (&json!(true), &json!(true), &json!(1)));
         assert_eq!((&last["waiting"], &last["pass"], &last["atRest"]), (&json!(1), &json!("p-1"), &json!(0)));
+    }
+
+    #[test]
+    fn a_pass_that_met_no_partition_says_so() {
+        let ended = |format| {
+            let sink = Sink::default();
+            EnqueueAnswer::new(format, sink.clone())
+                .ended(&Ok(EnqueueSummary::default()), Some("no partition matches"));
+            sink.text()
+        };
+        let json: Value = serde_json::from_str(&ended(Format::Json)).unwrap();
+        assert_eq!((&json["ok"], &json["remarks"]), (&json!(true), &json!(["no partition matches"])));
+        assert!(ended(Format::Text).ends_with("\nNote: no partition matches.\n"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::output::table::{grouped, plural, size};
 /// Writes a partition and an empty line.
 pub(crate) fn write_text(out: &mut dyn Write, partition: &ExplainedPartition) -> io::Result<()> {
     let counts = &partition.explanation.counts;
-    writeln!(out, "{} {}", partition.dataset, partition.partition)?;
+    writeln!(out, "{} {}", partition.dataset, partition.label)?;
     writeln!(
         out,
         "  files   {}, {}, {}; {} small ({})",

@@ -59,7 +59,13 @@ impl JsonLines {
         self.line(&line);
     }
 
-    pub(crate) fn pass_ended(&mut self, summary: &PassSummary, dry_run: bool, error: Option<&PassError>) {
+    pub(crate) fn pass_ended(
+        &mut self,
+        summary: &PassSummary,
+        dry_run: bool,
+        remarks: &[String],
+        error: Option<&PassError>,
+    ) {
         let mut line = json!({
             "summary": true,
             "ok": summary.ok() && error.is_none(),
@@ -85,6 +91,9 @@ impl JsonLines {
         };
         for (name, count) in counts {
             line[*name] = json!(count);
+        }
+        if !remarks.is_empty() {
+            line["remarks"] = json!(remarks);
         }
         self.with_error(line, error);
     }
@@ -187,15 +196,17 @@ mod tests {
             "done": 2, "superseded": 0, "failed": 1, "filesBefore": 9, "filesAfter": 4, "rowsIn": 60, "rowsOut": 50,
             "duplicatesDropped": 10,
         });
-        assert_eq!(lines(|out| out.pass_ended(&summary, false, None)), [expected]);
+        assert_eq!(lines(|out| out.pass_ended(&summary, false, &[], None)), [expected]);
         let dry = json!({
             "summary": true, "ok": true, "partitions": 5, "selected": 3, "left": 2, "waiting": 0, "datasetsFailed": 0,
             "files": 7, "bytes": 700, "rows": 70,
         });
         let summary = PassSummary { failed: 0, ..summary };
-        assert_eq!(lines(|out| out.pass_ended(&summary, true, None)), [dry]);
+        assert_eq!(lines(|out| out.pass_ended(&summary, true, &[], None)), [dry]);
+        let remarked = lines(|out| out.pass_ended(&summary, true, &["no partition matches".into()], None));
+        assert_eq!((&remarked[0]["ok"], &remarked[0]["remarks"]), (&json!(true), &json!(["no partition matches"])));
         let error = PassError::Unavailable("no catalog".into());
-        let stopped = lines(|out| out.pass_ended(&summary, true, Some(&error)));
+        let stopped = lines(|out| out.pass_ended(&summary, true, &[], Some(&error)));
         assert_eq!((&stopped[0]["ok"], &stopped[0]["error"]), (&json!(false), &json!("no catalog")));
     }
 

@@ -21,6 +21,9 @@ use crate::output::json::JsonLines;
 use crate::output::progress::Progress;
 use crate::output::text::Tables;
 
+/// How the message of a check begins that is well and that a person should know of all the same.
+pub(crate) const WARNING: &str = "warning: ";
+
 /// Answers in the format that was asked for, and keeps count for the case that the pass never comes to its end.
 pub(crate) struct Answer {
     style: Style,
@@ -49,12 +52,12 @@ impl Answer {
         &self.counted
     }
 
-    /// The end of a pass; `error` when it did not come to its end by itself.
-    pub(crate) fn pass_ended(&mut self, summary: &PassSummary, error: Option<&PassError>) {
+    /// The end of a pass with what the counts do not say; `error` when it did not come to its end by itself.
+    pub(crate) fn pass_ended(&mut self, summary: &PassSummary, remarks: &[String], error: Option<&PassError>) {
         self.progress.clear();
         match &mut self.style {
-            Style::Json(lines) => lines.pass_ended(summary, self.dry_run, error),
-            Style::Text(tables) => tables.pass_ended(summary, self.dry_run, error.is_none()),
+            Style::Json(lines) => lines.pass_ended(summary, self.dry_run, remarks, error),
+            Style::Text(tables) => tables.pass_ended(summary, self.dry_run, remarks, error.is_none()),
         }
     }
 
@@ -110,7 +113,6 @@ impl Report for Answer {
 
     fn failed(&mut self, dataset: &FailedDataset) {
         self.counted.add_failed(dataset);
-        tracing::error!(dataset = dataset.dataset, "passed over: {}", dataset.error);
         match &mut self.style {
             Style::Json(lines) => lines.failed(dataset, self.dry_run),
             Style::Text(tables) => tables.failed(dataset),
@@ -158,6 +160,7 @@ mod samples {
         PlannedPartition {
             dataset: "readings".into(),
             partition: day(),
+            label: "day=2026-11-01".into(),
             selected,
             rule: Rule::Manual,
             reason: if selected { "3 small files, 1.5 MB" } else { "nothing to merge" }.into(),
@@ -171,6 +174,7 @@ mod samples {
         FinishedPartition {
             dataset: "readings".into(),
             partition: day(),
+            label: "day=2026-11-01".into(),
             outcome,
             reason: "3 small files, 1.5 MB".into(),
             files_before: 3,

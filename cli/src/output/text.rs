@@ -1,5 +1,6 @@
 //! Tables for people. Partitions that were left are many and dull: a few are shown, all are counted.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use firn_model::Outcome;
@@ -10,6 +11,7 @@ use firn_pass::{
 use firn_plan::Estimate;
 use serde_json::Value;
 
+use crate::output::WARNING;
 use crate::output::table::{Side, Table, grouped, plural, size};
 
 /// The estimate does not hang on the exact size of files.
@@ -22,6 +24,8 @@ pub(crate) struct Tables {
     planned: Table<10>,
     estimate: Estimate,
     finished: Table<7>,
+    /// Failures with one and the same reason, after the first.
+    repeated: BTreeMap<(String, String), u64>,
     left: Table<3>,
     left_count: u64,
     passed_over: Table<2>,
@@ -53,6 +57,7 @@ impl Tables {
                 ("DUPLICATES", Side::Right),
                 ("REASON", Side::Left),
             ]),
+            repeated: BTreeMap::new(),
             left: Table::new([("DATASET", Side::Left), ("PARTITION", Side::Left), ("LEFT BECAUSE", Side::Left)]),
             left_count: 0,
             passed_over: Table::new([("DATASET", Side::Left), ("PASSED OVER BECAUSE", Side::Left)]),
@@ -60,7 +65,7 @@ impl Tables {
     }
 
     pub(crate) fn planned(&mut self, planned: &PlannedPartition) {
-        let partition = planned.partition.to_string();
+        let partition = planned.label.clone();
         if !planned.selected {
             return self.add_left(planned.dataset.clone(), partition, planned.reason.clone());
         }
@@ -81,9 +86,21 @@ impl Tables {
     }
 
     pub(crate) fn finished(&mut self, finished: &FinishedPartition) {
-        let partition = finished.partition.to_string();
+        let partition = finished.label.clone();
         if finished.outcome == Outcome::Left {
             return self.add_left(finished.dataset.clone(), partition, finished.reason.clone());
+        }
+        if finished.outcome.is_failure() {
+            let same = (finished.dataset.clone(), finished.reason.clone());
+            match self.repeated.get_mut(&same) {
+                Some(more) => {
+                    *more += 1;
+                    return;
+                }
+                None => {
+                    self.repeated.insert(same, 0);
+                }
+            }
         }
         self.finished.row([
             finished.dataset.clone(),
@@ -107,16 +124,25 @@ impl Tables {
         self.passed_over.row([failed.dataset.clone(), failed.error.to_string()]);
     }
 
-    pub(crate) fn pass_ended(&mut self, summary: &PassSummary, dry_run: bool, completed: bool) {
+    pub(crate) fn pass_ended(&mut self, summary: &PassSummary, dry_run: bool, remarks: &[String], completed: bool) {
         // As with JSON lines: nobody reading is no reason to fail.
-        let _ = self.write_pass(summary, dry_run, completed);
+        let _ = self.write_pass(summary, dry_run, remarks, completed);
     }
 
-    fn write_pass(&mut self, summary: &PassSummary, dry_run: bool, completed: bool) -> std::io::Result<()> {
+    fn write_pass(
+        &mut self,
+        summary: &PassSummary,
+        dry_run: bool,
+        remarks: &[String],
+        completed: bool,
+    ) -> std::io::Result<()> {
         let out = &mut self.out;
-        for table in [&self.planned as &dyn Written, &self.finished, &self.left] {
-            table.written(out)?;
+        self.planned.written(out)?;
+        self.finished.written(out)?;
+        for ((dataset, reason), more) in self.repeated.iter().filter(|(_, more)| **more > 0) {
+            writeln!(out, "… and {} of {dataset} for the same reason: {reason}\n", plural(*more, "more partition"))?;
         }
+        self.left.written(out)?;
         if self.left_count > LEFT_SHOWN {
             writeln!(out, "… and {} more, see --format json\n", grouped(self.left_count - LEFT_SHOWN))?;
         }
@@ -163,12 +189,19 @@ impl Tables {
                 plural(summary.waiting, "partition")
             )?;
         }
+        for remark in remarks {
+            writeln!(out, "Note: {remark}.")?;
+        }
         out.flush()
     }
 
     pub(crate) fn checked(&mut self, check: &VerifyCheck) {
-        let word = if check.ok { "ok  " } else { "FAIL" };
-        let _ = writeln!(self.out, "{word}  {}: {}", check.check, check.message).and_then(|()| self.out.flush());
+        let (word, message) = match (check.ok, check.message.strip_prefix(WARNING)) {
+            (true, None) => ("ok  ", check.message.as_str()),
+            (true, Some(message)) => ("WARN", message),
+            (false, _) => ("FAIL", check.message.as_str()),
+        };
+        let _ = writeln!(self.out, "{word}  {}: {message}", check.check).and_then(|()| self.out.flush());
     }
 
     pub(crate) fn checks_ended(&mut self, checks: u64, failed: u64, completed: bool) {
@@ -250,7 +283,7 @@ mod tests {
                 summary.add_planned(&partition, true);
                 out.planned(&partition);
             }
-            out.pass_ended(&summary, true, true);
+            out.pass_ended(&summary, true, &[], true);
         });
         let expected = "\
 DATASET   PARTITION       FILES    SIZE   ROWS  RULE    GB-S  CALLS     USD  SELECTED BECAUSE
@@ -281,7 +314,7 @@ In Azure about 5 GB-seconds and 44 calls to storage, 0.0002 USD (docs/deploy.md 
             }
             let error = PassError::Unavailable("table iot.old is not in catalog lake".into());
             out.failed(&FailedDataset { dataset: "old".into(), error });
-            out.pass_ended(&summary, false, true);
+            out.pass_ended(&summary, false, &[], true);
         });
         let left = "readings  day=2026-11-01  nothing to merge\n".repeat(20);
         let expected = format!(
@@ -305,13 +338,44 @@ Waiting for the next pass (compaction.maxPartitionsPerPass): 1 partition.
     }
 
     #[test]
+    fn one_reason_of_many_failures_is_said_once_with_a_count() {
+        let failed = |dataset: &str, reason: &str| FinishedPartition {
+            dataset: dataset.into(),
+            reason: reason.into(),
+            files_after: 3,
+            rows_out: 1200,
+            ..finished(Outcome::Failed)
+        };
+        let written = text(|out| {
+            for failed in [failed("logs", "no key"), failed("logs", "no key"), failed("spans", "no key")] {
+                out.finished(&failed);
+            }
+            out.finished(&failed("logs", "no key"));
+            out.finished(&failed("logs", "no codec"));
+            out.pass_ended(&PassSummary { failed: 5, ..PassSummary::default() }, false, &[], true);
+        });
+        let expected = "\
+DATASET  PARTITION       OUTCOME  FILES   ROWS  DUPLICATES  REASON
+logs     day=2026-11-01  failed       3  1,200          10  no key
+spans    day=2026-11-01  failed       3  1,200          10  no key
+logs     day=2026-11-01  failed       3  1,200          10  no codec
+
+… and 2 more partitions of logs for the same reason: no key
+
+0 partitions merged, 0 left, 0 superseded, 5 failed; files 0, rows 0, 0 duplicates dropped.
+";
+        assert_eq!(written, expected);
+    }
+
+    #[test]
     fn a_pass_without_work_and_one_that_was_stopped() {
-        let idle = text(|out| out.pass_ended(&PassSummary::default(), false, true));
+        let idle = text(|out| out.pass_ended(&PassSummary::default(), false, &["no partition matches".into()], true));
         assert_eq!(
             idle,
-            "0 partitions merged, 0 left, 0 superseded, 0 failed; files 0, rows 0, 0 duplicates dropped.\n"
+            "0 partitions merged, 0 left, 0 superseded, 0 failed; files 0, rows 0, 0 duplicates dropped.\n\
+             Note: no partition matches.\n"
         );
-        assert_eq!(text(|out| out.pass_ended(&PassSummary::default(), false, false)), "");
+        assert_eq!(text(|out| out.pass_ended(&PassSummary::default(), false, &[], false)), "");
     }
 
     #[test]
@@ -319,11 +383,11 @@ Waiting for the next pass (compaction.maxPartitionsPerPass): 1 partition.
         let written = text(|out| {
             out.checked(&VerifyCheck { check: "I2".into(), ok: true, message: "12 files are there".into() });
             out.checked(&VerifyCheck { check: "I3".into(), ok: false, message: "a path is live twice".into() });
+            out.checked(&VerifyCheck { check: "I4".into(), ok: true, message: "warning: it is odd".into() });
             out.checks_ended(2, 1, true);
             out.checks_ended(1, 0, true);
         });
-        let expected =
-            "ok    I2: 12 files are there\nFAIL  I3: a path is live twice\n2 checks, 1 failed.\n1 check, all held.\n";
+        let expected = "ok    I2: 12 files are there\nFAIL  I3: a path is live twice\nWARN  I4: it is odd\n2 checks, 1 failed.\n1 check, all held.\n";
         assert_eq!(written, expected);
     }
 }

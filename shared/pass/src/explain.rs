@@ -18,6 +18,8 @@ pub struct ExplainedPartition {
     pub dataset: String,
     /// Spec id and tuple.
     pub partition: PartitionKey,
+    /// The partition for people: months, years and hours as dates.
+    pub label: String,
     /// Bytes of its live data files.
     pub bytes: u64,
     /// Their rows.
@@ -121,6 +123,7 @@ async fn explain_dataset(
             tell(&ExplainedPartition {
                 dataset: dataset.name.clone(),
                 partition: PartitionKey::clone(&stats.key),
+                label: loaded.label(&stats.key),
                 bytes: stats.bytes,
                 rows: stats.rows,
                 delete_files: stats.delete_files,

@@ -77,7 +77,7 @@ impl PassHere<'_> {
             if !self.request.dry_run
                 && let PartitionDecision::Left(reason) = &decision
             {
-                self.left(&job, reason, stats.files);
+                self.left(loaded, &job, reason, stats.files);
                 continue;
             }
             let planned = loaded.planned(&stats.key, rule, &decision);
@@ -89,25 +89,26 @@ impl PassHere<'_> {
                 let run = PartitionRun::start(self.events.emitter(), start);
                 let done = run_partition(self.services, &job).await;
                 run.finish(partition_result(&done));
-                self.finish(&job, &done);
+                self.finish(loaded, &job, &done);
             }
         }
         Ok(())
     }
 
-    fn left(&mut self, job: &PartitionJob<'_>, reason: &LeftReason, files: u64) {
+    fn left(&mut self, loaded: &LoadedDataset<'_>, job: &PartitionJob<'_>, reason: &LeftReason, files: u64) {
         let done = PartitionReport::left(reason, files);
         if self.by_hand {
             let start = self.events.start(job.dataset, &job.partition, job.rule);
             PartitionRun::start(self.events.emitter(), start).finish(partition_result(&done));
         }
-        self.finish(job, &done);
+        self.finish(loaded, job, &done);
     }
 
-    fn finish(&mut self, job: &PartitionJob<'_>, done: &PartitionReport) {
+    fn finish(&mut self, loaded: &LoadedDataset<'_>, job: &PartitionJob<'_>, done: &PartitionReport) {
         let finished = FinishedPartition {
             dataset: job.dataset.name.clone(),
             partition: PartitionKey::clone(&job.partition),
+            label: loaded.label(&job.partition),
             outcome: done.outcome,
             reason: done.reason.clone(),
             files_before: done.files_before,

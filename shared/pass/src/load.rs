@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use firn_compact::{TableTime, plan_settings, prove_key_ranges};
+use firn_compact::{TableTime, ineffective_properties, plan_settings, prove_key_ranges};
 use firn_config::{Config, Dataset};
 use firn_model::{LeftReason, PartitionKey, RowOrder, Rule};
 use firn_plan::{
@@ -11,7 +11,7 @@ use firn_plan::{
 };
 use firn_table::{
     Catalog, LoadedTable, NextStep, OrderColumns, PartitionFacts, PartitionFilter, PartitionStats, PartitionTerm,
-    SizeLimits, TableError, TableIdent, partition_facts, partition_stats, row_order,
+    SizeLimits, TableError, TableIdent, partition_facts, partition_label, partition_stats, row_order,
 };
 
 use crate::report::{PassError, PlannedPartition};
@@ -52,6 +52,9 @@ impl<'a> LoadedDataset<'a> {
     ) -> Result<Self, PassError> {
         let order = row_order(&table.metadata, &OrderColumns::from(dataset))
             .map_err(|error| PassError::Usage(format!("dataset \"{}\": {error}", dataset.name)))?;
+        for problem in ineffective_properties(&table.metadata) {
+            tracing::warn!(dataset = dataset.name, "{problem}");
+        }
         let filter = filter(&table, dataset, request)?;
         let settings = plan_settings(dataset);
         let limits = SizeLimits { small_below: settings.min_file_bytes, large_from: settings.nearly_target_bytes() };
@@ -119,6 +122,11 @@ impl<'a> LoadedDataset<'a> {
         }
     }
 
+    /// A partition for people.
+    pub(crate) fn label(&self, key: &PartitionKey) -> String {
+        partition_label(&self.table, key)
+    }
+
     /// A decision as a pass reports it.
     pub(crate) fn planned(&self, key: &PartitionKey, rule: Rule, decision: &PartitionDecision) -> PlannedPartition {
         let (selected, reason, files) = match decision {
@@ -130,6 +138,7 @@ impl<'a> LoadedDataset<'a> {
         PlannedPartition {
             dataset: self.dataset.name.clone(),
             partition: key.clone(),
+            label: self.label(key),
             selected,
             rule,
             reason,

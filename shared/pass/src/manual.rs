@@ -1,7 +1,6 @@
 //! A manual pass in this process: every partition asked for is planned and, unless it is a dry run, worked on at once.
 
 use firn_config::Config;
-use firn_model::Rule;
 use firn_telemetry::Emitter;
 use uuid::Uuid;
 
@@ -28,7 +27,7 @@ pub async fn manual(
     let events = &PassEvents::new(emitter, id.clone(), id, request.rule());
     let datasets = chosen(config, request.dataset.as_deref())?;
     let services = &wiring::open(config).await?;
-    let rules: &[Rule] = &[request.rule()];
+    let rules = request.rules();
     let pass = PassHere { services, events, request, report, rules, by_hand: true, summary: PassSummary::default() };
     let summary = pass.run(&datasets).await;
     events.finished(config, request.dry_run, datasets.len(), &summary);

@@ -33,6 +33,8 @@ pub struct EnqueuedPartition {
     pub dataset: String,
     /// Spec id and tuple.
     pub partition: PartitionKey,
+    /// The partition for people: months, years and hours as dates.
+    pub label: String,
     /// `sent`, `sentAgain`, `raised` (the rule of a queued one), `running` (queued or being worked on already), `atRest` (parked or
     /// cooling), `left`, or `failed`.
     pub decision: &'static str,
@@ -49,6 +51,8 @@ pub struct PlannedPartition {
     pub dataset: String,
     /// Spec id and tuple.
     pub partition: PartitionKey,
+    /// The partition for people: months, years and hours as dates.
+    pub label: String,
     /// Whether it is merged.
     pub selected: bool,
     /// The rule it was looked at with.
@@ -88,6 +92,8 @@ pub struct FinishedPartition {
     pub dataset: String,
     /// Spec id and tuple.
     pub partition: PartitionKey,
+    /// The partition for people: months, years and hours as dates.
+    pub label: String,
     /// How it ended.
     pub outcome: Outcome,
     /// Why.
@@ -230,6 +236,7 @@ mod tests {
         FinishedPartition {
             dataset: "readings".into(),
             partition: PartitionKey::unpartitioned(0),
+            label: String::new(),
             outcome,
             reason: String::new(),
             files_before: 10,
@@ -260,6 +267,7 @@ mod tests {
         let planned = |selected: bool| PlannedPartition {
             dataset: "readings".into(),
             partition: PartitionKey::unpartitioned(0),
+            label: String::new(),
             selected,
             rule: Rule::Manual,
             reason: String::new(),

@@ -3,6 +3,7 @@
 
 use chrono::NaiveDate;
 use firn_model::Rule;
+use firn_plan::{pass_rule, tick_rules};
 use thiserror::Error;
 
 /// One manual pass.
@@ -18,6 +19,8 @@ pub struct ManualRequest {
     pub dry_run: bool,
     /// The rule full in place of manual.
     pub full: bool,
+    /// The rules of a tick after a scheduled time in place of manual: what the long-running compactor and the schedule do, once.
+    pub ordinary: bool,
 }
 
 /// Days from `from` to `to`, both included.
@@ -30,9 +33,40 @@ pub struct DateRange {
 }
 
 impl ManualRequest {
-    /// The rule that it asks by.
+    /// The rule that it asks by; the strongest one of an ordinary pass.
     pub fn rule(&self) -> Rule {
-        if self.full { Rule::Full } else { Rule::Manual }
+        match (self.full, self.ordinary) {
+            (true, _) => Rule::Full,
+            (false, true) => pass_rule(true),
+            (false, false) => Rule::Manual,
+        }
+    }
+
+    /// All rules that it asks by, strongest first.
+    pub(crate) fn rules(&self) -> &'static [Rule] {
+        match (self.full, self.ordinary) {
+            (true, _) => &[Rule::Full],
+            (false, true) => tick_rules(true),
+            (false, false) => &[Rule::Manual],
+        }
+    }
+
+    /// What to tell a person whose request met no partition at all.
+    pub fn matched_nothing(&self) -> String {
+        let range = self.date_range.map(|range| format!("--date-range {}:{}", range.from, range.to));
+        let conditions = self.partitions.iter().map(|PartitionCondition { column, value }| {
+            format!("--partition {column}={}", value.as_deref().unwrap_or(r"\N"))
+        });
+        let asked: Vec<String> = range.into_iter().chain(conditions).collect();
+        match asked.as_slice() {
+            [] => "there is no partition: nothing was written yet".to_owned(),
+            asked => {
+                format!(
+                    "no partition matches {}; firn compact --dry-run without it shows those that there are",
+                    asked.join(" ")
+                )
+            }
+        }
     }
 }
 
@@ -120,6 +154,31 @@ mod tests {
 
     fn date(year: i32, month: u32, day: u32) -> NaiveDate {
         NaiveDate::from_ymd_opt(year, month, day).unwrap()
+    }
+
+    #[test]
+    fn a_request_asks_by_one_rule_or_by_those_of_a_tick() {
+        let request = |full, ordinary| ManualRequest { full, ordinary, ..ManualRequest::default() };
+        let asked = |full, ordinary| (request(full, ordinary).rule(), request(full, ordinary).rules());
+        assert_eq!(asked(false, false), (Rule::Manual, [Rule::Manual].as_slice()));
+        assert_eq!(asked(true, false), (Rule::Full, [Rule::Full].as_slice()));
+        let tick = [Rule::Schedule, Rule::Cold, Rule::Tier, Rule::Backlog];
+        assert_eq!(asked(false, true), (Rule::Schedule, tick.as_slice()));
+    }
+
+    #[test]
+    fn what_matched_nothing_is_named_as_it_is_typed() {
+        let request = ManualRequest {
+            date_range: DateRange::parse("2026-11-01:2026-11-02").ok(),
+            partitions: ["region=eu", r"host=\N"].map(|text| PartitionCondition::parse(text).unwrap()).into(),
+            ..ManualRequest::default()
+        };
+        assert_eq!(
+            request.matched_nothing(),
+            "no partition matches --date-range 2026-11-01:2026-11-02 --partition region=eu --partition host=\\N; firn compact \
+             --dry-run without it shows those that there are"
+        );
+        assert_eq!(ManualRequest::default().matched_nothing(), "there is no partition: nothing was written yet");
     }
 
     #[test]

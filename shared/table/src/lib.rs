@@ -48,7 +48,7 @@ pub use filter::{DateRange, FilterError, PartitionFilter, PartitionTerm};
 pub use ident::TableIdent;
 pub use io::TableStore;
 pub use loaded::LoadedTable;
-pub use location::{output_path, sidecar_uuid};
+pub use location::{output_path, partition_label, sidecar_uuid};
 pub use new_file::{NewDataFile, NewFileMetrics};
 pub use order::{OrderColumns, OrderError, row_order};
 pub use partition_json::partition_from_json;

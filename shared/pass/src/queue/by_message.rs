@@ -73,6 +73,7 @@ fn request(message: &Message) -> Result<ManualRequest, PassError> {
             .collect(),
         dry_run: message.dry_run,
         full: message.rule == Some(Rule::Full),
+        ordinary: false,
     })
 }
 

@@ -252,6 +252,7 @@ impl DatasetRun<'_> {
         self.report.enqueued(&EnqueuedPartition {
             dataset: self.loaded.dataset.name.clone(),
             partition: key.clone(),
+            label: self.loaded.label(key),
             decision,
             rule,
             reason,
