@@ -9,6 +9,7 @@ use crate::doctor::Doctor;
 use crate::exit::Exit;
 use crate::output::Answer;
 use crate::output::stdout::Stdout;
+use crate::output::table::plural;
 
 /// The name of the check of the file itself.
 const CONFIGURATION: &str = "configuration";
@@ -51,7 +52,7 @@ fn configuration(ok: bool, message: String) -> VerifyCheck {
 }
 
 fn described(config: &Config) -> String {
-    let mut text = format!("{} is sound, with {} datasets", config.file, config.datasets.len());
+    let mut text = format!("{} is sound, with {}", config.file, plural(config.datasets.len() as u64, "dataset"));
     for warning in &config.warnings {
         text = format!("{text}; {warning}");
     }

@@ -9,6 +9,7 @@ use futures::TryStreamExt;
 use uuid::Uuid;
 
 use super::finding::Finding;
+use super::way::Way;
 
 /// What the store said of the probe.
 #[derive(Debug, Clone)]
@@ -76,15 +77,28 @@ pub(super) async fn probe(store: &dyn BlobStore, folder: &BlobId) -> Result<Prob
     }
 }
 
+/// The role that an identity needs.
+const ROLE: &str = "Storage Blob Data Contributor";
+
 /// Access to the container of the state.
 pub(super) struct StateAccess {
     pub(super) container: String,
+    /// On an emulator the container comes with the first run.
+    pub(super) emulator: bool,
+    pub(super) way: Way,
     pub(super) probed: Result<(), Failed>,
+}
+
+impl StateAccess {
+    fn comes_later(&self) -> bool {
+        self.emulator && matches!(&self.probed, Err(Failed { error: StorageError::NoContainer { .. }, .. }))
+    }
 }
 
 /// Access to the files of a dataset.
 pub(super) struct DataAccess {
     pub(super) dataset: String,
+    pub(super) way: Way,
     pub(super) probed: Result<(), Failed>,
 }
 
@@ -93,16 +107,23 @@ impl fmt::Display for StateAccess {
         let container = &self.container;
         match &self.probed {
             Ok(()) => write!(f, "container {container}: wrote, listed, read and deleted a blob"),
-            Err(Failed { error: StorageError::NoContainer { .. }, .. }) => write!(
+            Err(_) if self.comes_later() => {
+                write!(
+                    f,
+                    "container {container} is not there yet: the first run of Firn that needs it creates it on the emulator"
+                )
+            }
+            Err(Failed { error: StorageError::NoContainer { .. }, .. }) => {
+                write!(
+                    f,
+                    "container {container} is not there: create it (infra does), or correct storage.stateContainer"
+                )
+            }
+            Err(Failed { step, error: StorageError::Denied { blob, detail } }) => write!(
                 f,
-                "container {container} is not there: create it (infra does; on an emulator any run of Firn), or correct \
-                 storage.stateContainer"
-            ),
-            Err(Failed { step, error: error @ StorageError::Denied { .. } }) => write!(
-                f,
-                "container {container}: cannot {}: {error}: give the identity the role Storage Blob Data Contributor on it; a new role \
-                 takes up to ten minutes",
-                step.as_str()
+                "container {container}: cannot {}: {blob}: access denied ({detail}): {}",
+                step.as_str(),
+                self.way.remedy(ROLE)
             ),
             Err(Failed { step, error }) => write!(f, "container {container}: cannot {}: {error}", step.as_str()),
         }
@@ -111,7 +132,11 @@ impl fmt::Display for StateAccess {
 
 impl Finding for StateAccess {
     fn ok(&self) -> bool {
-        self.probed.is_ok()
+        self.probed.is_ok() || self.comes_later()
+    }
+
+    fn warns(&self) -> bool {
+        self.comes_later()
     }
 }
 
@@ -122,10 +147,11 @@ impl fmt::Display for DataAccess {
             Ok(()) => {
                 write!(f, "{dataset}: wrote, listed, read and deleted a blob below _firn/ of the table's location")
             }
-            Err(Failed { step, error: error @ StorageError::Denied { .. } }) => write!(
+            Err(Failed { step, error: StorageError::Denied { blob, detail } }) => write!(
                 f,
-                "{dataset}: cannot {}: {error}: give the identity the role Storage Blob Data Contributor on the table's container",
-                step.as_str()
+                "{dataset}: cannot {}: {blob}: access denied ({detail}): {}",
+                step.as_str(),
+                self.way.remedy(ROLE)
             ),
             Err(Failed { step, error }) => write!(f, "{dataset}: cannot {}: {error}", step.as_str()),
         }
@@ -157,14 +183,33 @@ mod tests {
     fn each_failure_has_its_remedy() {
         let id = Box::new(BlobId::parse("abfss://c@acct.dfs.core.windows.net/k").unwrap());
         let denied = || StorageError::Denied { blob: id.clone(), detail: "HTTP 403".into() };
-        let state = |step, error| StateAccess { container: "firn-state".into(), probed: Err(Failed { step, error }) };
+        let on = |emulator, step, error| StateAccess {
+            container: "firn-state".into(),
+            emulator,
+            way: Way::Identity,
+            probed: Err(Failed { step, error }),
+        };
+        let state = |step, error| on(false, step, error);
         let text = state(Step::Delete, denied()).to_string();
         assert!(text.starts_with("container firn-state: cannot delete: "), "{text}");
         assert!(text.contains("Storage Blob Data Contributor"), "{text}");
         let text = state(Step::Write, StorageError::NoContainer { blob: id.clone() }).to_string();
         assert!(text.starts_with("container firn-state is not there: create it"), "{text}");
-        let data =
-            DataAccess { dataset: "readings".into(), probed: Err(Failed { step: Step::Write, error: denied() }) };
-        assert!(!data.ok() && data.to_string().starts_with("readings: cannot write: "), "{data}");
+        let later = on(true, Step::Write, StorageError::NoContainer { blob: id.clone() });
+        assert!(later.ok() && later.warns() && later.to_string().contains("the first run of Firn"), "{later}");
+        assert!(!on(true, Step::Write, denied()).ok(), "an emulator may deny too");
+        let data = |way| DataAccess {
+            dataset: "readings".into(),
+            way,
+            probed: Err(Failed { step: Step::Write, error: denied() }),
+        };
+        let (folder, key) = (data(Way::Folder), data(Way::ConnectionString).to_string());
+        assert!(!folder.ok() && folder.to_string().starts_with("readings: cannot write: "), "{folder}");
+        assert!(
+            folder
+                .to_string()
+                .ends_with("let the user that runs Firn read and write this folder, or mount it writable")
+        );
+        assert!(key.contains("storage.connectionString") && !key.contains("role"), "{key}");
     }
 }

@@ -6,6 +6,11 @@ use std::fmt;
 pub(super) trait Finding: fmt::Display {
     /// Whether it is well. What cannot be known from here is no failure; the text says so.
     fn ok(&self) -> bool;
+
+    /// Whether it is well and a person should know of it all the same.
+    fn warns(&self) -> bool {
+        false
+    }
 }
 
 /// Something on which the check rests failed.

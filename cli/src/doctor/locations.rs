@@ -93,7 +93,10 @@ fn folder(id: &BlobId) -> String {
 impl fmt::Display for Locations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Locations::Apart(count) => write!(f, "{count} places, apart from each other and from the state"),
+            Locations::Apart(count) => match count {
+                1 => f.write_str("1 place, apart from the state"),
+                count => write!(f, "{count} places, apart from each other and from the state"),
+            },
             Locations::Shared { one, other } => write!(
                 f,
                 "{} ({}) and {} ({}) share a location: one table's files would be another's orphans; give each table a location of its own",

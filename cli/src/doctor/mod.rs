@@ -12,11 +12,13 @@ mod finding;
 mod locations;
 mod optimizers;
 mod orphan_age;
+mod properties;
 mod queue;
 mod soft_delete;
 mod sorting;
 mod token;
 mod trigger;
+mod way;
 
 use std::sync::Arc;
 
@@ -29,6 +31,8 @@ use firn_table::TableStore;
 use self::account::Opened;
 use self::finding::{Finding, NotChecked};
 use self::locations::Place;
+use self::way::Way;
+use crate::output::WARNING;
 
 /// Says each check as it is done.
 pub(crate) struct Doctor<'a> {
@@ -43,7 +47,8 @@ impl<'a> Doctor<'a> {
     /// Says what was found, and whether it is well.
     fn found(&mut self, check: &str, finding: &dyn Finding) -> bool {
         let ok = finding.ok();
-        (self.say)(&VerifyCheck { check: check.to_owned(), ok, message: finding.to_string() });
+        let warning = if finding.warns() { WARNING } else { "" };
+        (self.say)(&VerifyCheck { check: check.to_owned(), ok, message: format!("{warning}{finding}") });
         ok
     }
 
@@ -76,15 +81,15 @@ impl<'a> Doctor<'a> {
         for dataset in &config.datasets {
             let Some(table) = self.table(dataset::look(catalog.as_ref(), dataset).await) else { continue };
             self.found("sort columns", &sorting::look(dataset, &table));
+            self.found("table properties", &properties::look(dataset, &table));
             self.found("other optimizers", &optimizers::look(dataset, &table));
             match locations::places(dataset, &table) {
                 Ok(found) => {
                     let data = &found[0];
                     let probed = access::probe(table.blobs().as_ref(), &data.probe_folder()).await;
-                    self.found(
-                        "data access",
-                        &access::DataAccess { dataset: dataset.name.clone(), probed: probed.map(|_| ()) },
-                    );
+                    let way = Way::to_place(&data.id, access);
+                    let dataset = dataset.name.clone();
+                    self.found("data access", &access::DataAccess { dataset, way, probed: probed.map(|_| ()) });
                     places.extend(found);
                 }
                 Err(problem) => {
@@ -122,15 +127,21 @@ impl<'a> Doctor<'a> {
         let state = opened.state_container(storage);
         let probed = access::probe(&opened.store, &state.with_key("doctor/")).await;
         let skew = probed.as_ref().ok().map(clock::decide);
-        self.found(
-            "state",
-            &access::StateAccess { container: storage.state_container.clone(), probed: probed.map(|_| ()) },
-        );
+        let emulator = storage.is_emulator();
+        let state = access::StateAccess {
+            container: storage.state_container.clone(),
+            emulator,
+            way: Way::to_account(&opened.access),
+            probed: probed.map(|_| ()),
+        };
+        let state_is_well = self.found("state", &state);
         match skew {
             Some(skew) => self.found("clock", &skew),
+            // An emulator has the clock of this machine.
+            None if state_is_well => self.found("clock", &clock::Clock::Right),
             None => self.found("clock", &NotChecked("the state")),
         };
-        for finding in queue::look(&opened.access, &storage.queue).await {
+        for finding in queue::look(&opened.access, &storage.queue, emulator).await {
             self.found("queue", &finding);
         }
         self.found("trigger", &trigger::look(opened.access.account(), &|name| std::env::var(name).ok()));

@@ -5,6 +5,8 @@ use std::fmt;
 use firn_storage::{AzureAccount, AzureQueue, Queue, QueueError};
 
 use super::finding::Finding;
+use super::way::Way;
+use crate::output::table::plural;
 
 /// What the host adds to a queue's name.
 const POISON: &str = "-poison";
@@ -24,8 +26,14 @@ pub(super) enum QueueState {
     Absent {
         name: String,
     },
+    /// Somebody creates it when it is needed.
+    ComesLater {
+        name: String,
+        who: &'static str,
+    },
     Denied {
         name: String,
+        way: Way,
         detail: String,
     },
     /// The account tells no queue endpoint, or it does not answer.
@@ -36,8 +44,13 @@ pub(super) enum QueueState {
 }
 
 /// Looks at both. Reading is all that can be tried: a message would be worked on.
-pub(super) async fn look(access: &AzureAccount, name: &str) -> [QueueState; 2] {
-    [state_of(access, name).await, poison(state_of(access, &format!("{name}{POISON}")).await)]
+pub(super) async fn look(access: &AzureAccount, name: &str, emulator: bool) -> [QueueState; 2] {
+    let first_run = "the first run of Firn that needs it creates it on the emulator";
+    let work = state_of(access, name).await;
+    let work = if emulator { work.created_by(first_run) } else { work };
+    // The host creates this queue itself when it gives a message up.
+    let who = "the Functions host creates it before it gives a message up, and infra with the deployment";
+    [work, poison(state_of(access, &format!("{name}{POISON}")).await).created_by(who)]
 }
 
 async fn state_of(access: &AzureAccount, name: &str) -> QueueState {
@@ -53,7 +66,9 @@ async fn state_of(access: &AzureAccount, name: &str) -> QueueState {
     match looked.await {
         Ok(messages) => QueueState::There { name: owned(), messages },
         Err(QueueError::NotFound { .. }) => QueueState::Absent { name: owned() },
-        Err(error @ QueueError::Denied { .. }) => QueueState::Denied { name: owned(), detail: error.to_string() },
+        Err(QueueError::Denied { detail, .. }) => {
+            QueueState::Denied { name: owned(), way: Way::to_account(access), detail }
+        }
         Err(error) => QueueState::Unusable { name: owned(), detail: error.to_string() },
     }
 }
@@ -65,21 +80,33 @@ fn poison(state: QueueState) -> QueueState {
     }
 }
 
+impl QueueState {
+    /// The same where somebody is known to create it when it is absent.
+    fn created_by(self, who: &'static str) -> Self {
+        match self {
+            QueueState::Absent { name } => QueueState::ComesLater { name, who },
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for QueueState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            QueueState::There { name, messages } => write!(f, "{name}: {messages} messages; sending is not tried"),
+            QueueState::There { name, messages } => {
+                write!(f, "{name}: {}; sending is not tried", plural(*messages, "message"))
+            }
             QueueState::PoisonWaits { name, messages } => write!(
                 f,
-                "{name}: {messages} messages that the host gave up: is compact-poison disabled? look at firn invoke status, then \
-                 firn requeue"
+                "{name}: {} that the host gave up: is compact-poison disabled? look at firn invoke status, then firn requeue",
+                plural(*messages, "message")
             ),
-            QueueState::Absent { name } => write!(
-                f,
-                "{name} is not there: create it (infra does; on an emulator any run of Firn), or correct storage.queue"
-            ),
-            QueueState::Denied { name, detail } => {
-                write!(f, "{name}: {detail}: give the identity the role Storage Queue Data Contributor on it")
+            QueueState::Absent { name } => {
+                write!(f, "{name} is not there: create it (infra does), or correct storage.queue")
+            }
+            QueueState::ComesLater { name, who } => write!(f, "{name} is not there yet: {who}"),
+            QueueState::Denied { name, way, detail } => {
+                write!(f, "{name}: access denied ({detail}): {}", way.remedy("Storage Queue Data Contributor"))
             }
             QueueState::Unusable { name, detail } => write!(f, "{name}: {detail}"),
         }
@@ -88,13 +115,29 @@ impl fmt::Display for QueueState {
 
 impl Finding for QueueState {
     fn ok(&self) -> bool {
-        matches!(self, QueueState::There { .. })
+        matches!(self, QueueState::There { .. } | QueueState::ComesLater { .. })
+    }
+
+    fn warns(&self) -> bool {
+        matches!(self, QueueState::ComesLater { .. })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_queue_that_somebody_creates_is_a_warning() {
+        let absent = || QueueState::Absent { name: "firn-compact-poison".into() };
+        assert!(!absent().ok() && absent().to_string().contains("create it (infra does)"));
+        let later = absent().created_by("the Functions host creates it");
+        assert!(later.ok() && later.warns(), "{later:?}");
+        assert_eq!(later.to_string(), "firn-compact-poison is not there yet: the Functions host creates it");
+        let there = || QueueState::There { name: "q".into(), messages: 1 };
+        assert_eq!(there().created_by("nobody"), there());
+        assert_eq!(there().to_string(), "q: 1 message; sending is not tried");
+    }
 
     #[test]
     fn messages_wait_in_one_queue_and_are_wrong_in_the_other() {
