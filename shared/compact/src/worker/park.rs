@@ -102,8 +102,8 @@ async fn waiting_for(
     Ok(None)
 }
 
-/// Parks the text alone.
-async fn park_body(
+/// Parks the text alone; a record that waits for it stays as it is.
+pub(crate) async fn park_body(
     services: &HostServices,
     delivered: &Delivered,
     message: Option<&Message>,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::answer::{Delivered, WorkAnswer, WorkOutcome};
 use super::defer::fail;
-use super::park::{event, park_message};
+use super::park::{event, park_body, park_message};
 use super::start::{RESTART, Unnamed, name_partition};
 use crate::host::HostServices;
 
@@ -46,7 +46,9 @@ async fn partition(services: &HostServices, delivered: &Delivered, message: &Mes
     };
     let named = match name_partition(services, dataset, message).await {
         Ok(named) => named,
-        Err(Unnamed::Later(reason) | Unnamed::Wrong(reason)) => return Err(gave_up(reason)),
+        // It is not known to be wrong: the planner asks for the partition again when its message counts as lost.
+        Err(Unnamed::Later(reason)) => return Ok(park_body(services, delivered, Some(message), gave_up(reason)).await),
+        Err(Unnamed::Wrong(reason)) => return Err(gave_up(reason)),
     };
     let address = services.state.root().inflight(&dataset.name, &named.fingerprint);
     let (lease, leased) = match services.state.lease().acquire(address.blob(), LEASE).await {
