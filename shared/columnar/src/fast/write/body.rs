@@ -138,7 +138,7 @@ impl<'a> Dictionary<'a> {
         kind: Kind,
         indices: &'a mut Vec<u32>,
     ) -> Result<(Dictionary<'a>, u64), Damage> {
-        let Used { used, mut places, counts } = Used::of(ids);
+        let (used, mut places) = used(ids);
         let mut text_bytes = None;
         let order = word_order(kind);
         let mut page = Vec::new();
@@ -157,13 +157,13 @@ impl<'a> Dictionary<'a> {
             }
             PoolValues::Texts(pool) => {
                 let mut texts = Texts::new();
-                let mut bytes = 0;
-                for (id, count) in used.iter().zip(&counts) {
+                let mut lengths = vec![0_u32; places.len()];
+                for id in &used {
                     let text = pool.texts().get(*id as usize).unwrap_or_default();
-                    bytes += u64::from(*count) * text.len() as u64;
+                    lengths[*id as usize] = text.len() as u32;
                     texts.push(text)?;
                 }
-                text_bytes = Some(bytes);
+                text_bytes = Some(ids.iter().map(|id| u64::from(lengths[*id as usize])).sum());
                 let (sorted, ranks) = order::sort_texts(&texts, TextOrder::Bytes)?;
                 plain::encode_texts(sorted.iter(), &mut page)?;
                 (Entries::Texts(sorted), ranks)
@@ -273,31 +273,20 @@ fn word_order(kind: Kind) -> WordOrder {
     }
 }
 
-/// The numbers that occur.
-struct Used {
-    /// In order of first appearance.
-    used: Vec<u32>,
-    /// The place of each number among them.
-    places: Vec<u32>,
-    /// How often each of them occurs.
-    counts: Vec<u32>,
-}
-
-impl Used {
-    fn of(ids: &[u32]) -> Used {
-        const NOWHERE: u32 = u32::MAX;
-        let most = ids.iter().copied().max().map_or(0, |most| most as usize + 1);
-        let mut found = Used { used: Vec::new(), places: vec![NOWHERE; most], counts: Vec::new() };
-        // Equal neighbours are counted together: sorted rows have long runs of one tag.
-        for run in ids.chunk_by(|a, b| a == b) {
-            let place = &mut found.places[run[0] as usize];
-            if *place == NOWHERE {
-                *place = found.used.len() as u32;
-                found.used.push(run[0]);
-                found.counts.push(0);
-            }
-            found.counts[*place as usize] += run.len() as u32;
+/// The numbers that occur, ascending, and the place of each among them.
+fn used(ids: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let most = ids.iter().copied().max().map_or(0, |most| most as usize + 1);
+    // Notes without a question: numbers of values come in no order that a processor could guess.
+    let mut seen = vec![false; most];
+    for id in ids {
+        if let Some(seen) = seen.get_mut(*id as usize) {
+            *seen = true;
         }
-        found
     }
+    let used: Vec<u32> = (0..).zip(seen).filter(|(_, seen)| *seen).map(|(id, _)| id).collect();
+    let mut places = vec![0; most];
+    for (place, id) in (0..).zip(&used) {
+        places[*id as usize] = place;
+    }
+    (used, places)
 }

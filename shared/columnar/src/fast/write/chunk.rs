@@ -122,7 +122,13 @@ impl<'a> ChunkBuilder<'a> {
                 self.write_dictionary()?;
                 data_offset = Some(self.out.len());
             }
+            let before = self.out.len();
             self.write_page(values, &span)?;
+            if row == 0 {
+                // The other pages will be about as long: memory that grows again and again is copied and faulted in again and again.
+                let pages = rows.div_ceil(span.rows.len().max(1));
+                self.out.reserve_exact((self.out.len() - before) * pages.saturating_sub(1) * 17 / 16);
+            }
             (row, value) = (span.rows.end, span.values.end);
         }
         self.finish(rows, values, data_offset.unwrap_or(0))
