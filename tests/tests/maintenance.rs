@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use firn_test_support::{Azurite, Digest};
-use firn_tests::program::run;
-use firn_tests::scene::MANUAL;
+use firn_tests::program::{finish, run};
+use firn_tests::scene::{MANUAL, TABLE};
 use firn_tests::{Run, Scene, firn};
 use serde_json::Value;
 
@@ -179,6 +180,67 @@ fn a_table_is_cleaned_and_every_retained_snapshot_reads_the_same() {
     scene.compact(&["--dataset", "readings", "--full"]).expect_code(0);
     assert_eq!(scene.digest(), newest);
     scene.check_converged(&MANUAL);
+}
+
+/// A writer commits several times a second while the sweep runs: exactly the planted files go. Then all but six snapshots expire, and what
+/// that released goes, too; whoever reads a retained snapshot sees the same rows as before.
+#[test]
+fn beside_a_writer_only_orphans_go_and_every_retained_snapshot_reads_the_same() {
+    let scene = Scene::local();
+    scene.configure("verify: reread", "seriesColumns: [origin], timeColumn: time_hour");
+    add_settings(&scene, "orphanGraceHours: 0");
+    let options = "--source weather --limit 600 --appends 26 --partition month:time_hour --arrival late \
+                   --property history.expire.min-snapshots-to-keep=6";
+    scene.make(&format!("{options} --last 8"));
+    scene.compact(&["--dataset", "readings", "--full"]).expect_code(0);
+    scene.make(&format!("{options} --first 8 --last 12"));
+    let location = path_of(scene.inspect()["location"].as_str().unwrap());
+    let planted: BTreeSet<String> = (0..5)
+        .map(|number| {
+            let file = location.join(format!("data/lost/{number}.parquet"));
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, "rows that were never committed").unwrap();
+            format!("file://{}", file.display())
+        })
+        .collect();
+    age(&location, 3 * DAY);
+    assert_eq!(call(&scene, "orphans", &[]).expect_code(0).summary()["deleted"], 0, "the first sweep only looks");
+    let before = digests(&scene);
+
+    let rest: Vec<String> = format!("{options} --first 12").split_whitespace().map(str::to_owned).collect();
+    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let mut command = scene.lake.command("make_table.py", TABLE, &rest);
+    let mut writer = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut deleted, mut sweeps) = (BTreeSet::new(), 0);
+    while writer.try_wait().unwrap().is_none() {
+        let swept = call(&scene, "orphans", &[]).expect_code(0);
+        deleted.extend(lines_with(&swept.lines(), "deleted").into_iter().map(str::to_owned));
+        sweeps += 1;
+    }
+    let wrote = finish(writer);
+    assert_eq!(wrote.code, Some(0), "{wrote:#?}");
+    assert!(sweeps > 1, "swept beside the writer");
+    assert_eq!(deleted, planted, "nothing that the writer was about to commit");
+    let all = digests(&scene);
+    assert_eq!(all.len(), before.len() + 14, "every append is there");
+    assert!(before.iter().all(|(id, digest)| all[id] == *digest));
+
+    age(&location, 3 * DAY);
+    age_snapshots(&scene, 3 * DAY);
+    call(&scene, "expire", &[]).expect_code(0);
+    let retained = snapshots(&scene);
+    assert_eq!(retained.len(), 6);
+    let files = files_in(&location).len();
+    for _ in 0..3 {
+        call(&scene, "orphans", &[]).expect_code(0);
+        std::thread::sleep(Duration::from_millis(1_100));
+    }
+    assert!(files_in(&location).len() < files, "inputs of the merge were released");
+    let kept: BTreeMap<i64, Digest> = retained.iter().map(|id| (*id, all[id].clone())).collect();
+    assert_eq!(digests(&scene), kept);
+    scene.lake.check_invariants(TABLE);
+    scene.compact(&["--full"]).expect_code(0);
+    scene.check_converged(&["--full"]);
 }
 
 /// Paths of the current snapshot's manifest entries.
