@@ -1,6 +1,6 @@
 """Firn and its peers on the same rows, in turns: each round runs every program once over a fresh copy of its input.
 
-    pip install timelake==0.7.0 'pyiceberg[sql-sqlite,pyarrow]' duckdb
+    pip install timelake==0.7.0 'pyiceberg[sql-sqlite,pyarrow,pyiceberg-core]' duckdb
     python benches/compare.py --folder /tmp/compare --rounds 5 [--exact | --files 864 --steps 30] [--programs firn,timelake,duckdb]
 
 Firn and DuckDB read files that PyIceberg wrote with its defaults, Timelake those that it wrote itself. Every figure is of the whole
@@ -108,6 +108,8 @@ def main():
             figures = program.run()
             results[program.name].append(figures)
             print(json.dumps({"round": number + 1, "program": program.name, **figures}), flush=True)
+    if not args.rounds:
+        return
     medians = {
         name: {figure: statistics.median(run[figure] for run in runs) for figure in runs[0]}
         for name, runs in results.items()

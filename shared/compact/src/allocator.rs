@@ -10,7 +10,7 @@
 const ARENAS: libc::c_int = 2;
 /// Blocks from this size are mapped singly and go back at once when freed.
 #[cfg(target_env = "gnu")]
-const MAPPED_FROM_BYTES: libc::c_int = 6 << 20;
+const MAPPED_FROM_BYTES: libc::c_int = 4 << 20;
 /// Free memory at the end of the heap from which it is given back.
 #[cfg(target_env = "gnu")]
 const TRIM_FROM_BYTES: libc::c_int = 32 << 20;
