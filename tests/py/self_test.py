@@ -1,11 +1,18 @@
 """The tools' own test: a digest or a check that cannot fail would make every test that uses it worthless."""
 
+import copy
 import datetime
+import json
+import os
+import socket
+import subprocess
+import tempfile
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 
+import check_demo
 import check_invariants as check
 import rows
 from lake import answer
@@ -123,6 +130,54 @@ def test_changelog_entries_are_read_whole():
     (found,) = entries_of(text.splitlines(keepends=True))
     assert found["ts"] == datetime.datetime(2009, 1, 2, 2, 4, 5, tzinfo=datetime.timezone.utc)
     assert (found["package"], found["body"], found["by"]["email"]) == ("foo", "* One\n  * Two", "a@b.c")
+
+
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except AssertionError:
+        return
+    raise RuntimeError(f"nothing was found in {arguments}")
+
+
+def test_a_demo_that_answers_wrongly_is_found():
+    def told(days):
+        return "".join(f"readings  day={day}  216\n" for day in range(days))
+
+    names = ["filesBefore", "filesAfter", "rowsBefore", "rowsAfter", "duplicatesDropped"]
+    answer = {
+        "ok": True,
+        "tables": [
+            {"table": "demo.readings", **dict(zip(names, [216, 3, 100, 90, 10]))},
+            {"table": "demo.logs", **dict(zip(names, [80, 2, 50, 50, 0]))},
+        ],
+    }
+    check_demo.check_answer(f"{{}}\n{json.dumps(answer)}\n", told(3))
+    refused(check_demo.check_answer, "", told(3))
+    refused(check_demo.check_answer, json.dumps({**answer, "ok": False}), told(3))
+    refused(check_demo.check_answer, json.dumps({**answer, "tables": answer["tables"][:1]}), told(3))
+    refused(check_demo.check_answer, json.dumps(answer), told(2))
+    for name, value in [("filesBefore", 199), ("filesAfter", 216), ("filesAfter", 4), ("rowsAfter", 89), ("rowsBefore", 101)]:
+        wrong = copy.deepcopy(answer)
+        wrong["tables"][0][name] = value
+        refused(check_demo.check_answer, json.dumps(wrong), told(3))
+
+
+def test_what_a_demo_leaves_is_found():
+    with tempfile.TemporaryDirectory() as folder:
+        check_demo.check_nothing_left({}, folder, 0)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            seen = {inode: found for inode, found in check_demo.listening().items() if found == port}
+            assert check_demo.sockets_of([os.getpid()]) >= set(seen) and len(seen) == 1, seen
+            refused(check_demo.check_nothing_left, seen, folder, 0)
+        check_demo.check_nothing_left(seen, folder, 0)
+        left = subprocess.Popen(["sleep", "60"])
+        refused(check_demo.check_nothing_left, {}, folder, 0)
+        left.kill()
+        left.wait()
+        os.mkdir(os.path.join(folder, "firn-demo-x"))
+        refused(check_demo.check_nothing_left, {}, folder, 0)
 
 
 if __name__ == "__main__":
