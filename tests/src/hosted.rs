@@ -110,7 +110,7 @@ impl Hosted {
         }
     }
 
-    /// Waits until a tick was recorded, nothing is in flight and the queue is empty, and returns the status then. Partitions at rest
+    /// Waits until a tick was recorded, nothing is in flight and the queue and its poison queue are empty, and returns the status then. Partitions at rest
     /// (parked or cooling) are not in flight.
     ///
     /// # Panics
@@ -126,7 +126,8 @@ impl Hosted {
             let at_rest = |record: &&Value| !matches!(record["outcome"].as_str(), Some("parked" | "cooling"));
             let records = status["inflight"]["records"].as_array().cloned().unwrap_or_default();
             let working = records.iter().filter(at_rest).count();
-            if !status["tick"].is_null() && status["queue"]["length"] == 0 && working == 0 {
+            let waiting = status["queue"]["length"] != 0 || status["poison"]["length"] != 0;
+            if !status["tick"].is_null() && !waiting && working == 0 {
                 self.runtime.block_on(self.host().wait_idle(limit)).expect("the host is idle");
                 return status;
             }

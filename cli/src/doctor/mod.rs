@@ -141,7 +141,7 @@ impl<'a> Doctor<'a> {
             None if state_is_well => self.found("clock", &clock::Clock::Right),
             None => self.found("clock", &NotChecked("the state")),
         };
-        for finding in queue::look(&opened.access, &storage.queue, emulator).await {
+        for finding in queue::look(&opened.access, storage).await {
             self.found("queue", &finding);
         }
         self.found("trigger", &trigger::look(opened.access.account(), &|name| std::env::var(name).ok()));

@@ -2,14 +2,12 @@
 
 use std::fmt;
 
+use firn_config::Storage;
 use firn_storage::{AzureAccount, AzureQueue, Queue, QueueError};
 
 use super::finding::Finding;
 use super::way::Way;
 use crate::output::table::plural;
-
-/// What the host adds to a queue's name.
-const POISON: &str = "-poison";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum QueueState {
@@ -44,13 +42,13 @@ pub(super) enum QueueState {
 }
 
 /// Looks at both. Reading is all that can be tried: a message would be worked on.
-pub(super) async fn look(access: &AzureAccount, name: &str, emulator: bool) -> [QueueState; 2] {
+pub(super) async fn look(access: &AzureAccount, storage: &Storage) -> [QueueState; 2] {
     let first_run = "the first run of Firn that needs it creates it on the emulator";
-    let work = state_of(access, name).await;
-    let work = if emulator { work.created_by(first_run) } else { work };
+    let work = state_of(access, &storage.queue).await;
+    let work = if storage.is_emulator() { work.created_by(first_run) } else { work };
     // The host creates this queue itself when it gives a message up.
     let who = "the Functions host creates it before it gives a message up, and infra with the deployment";
-    [work, poison(state_of(access, &format!("{name}{POISON}")).await).created_by(who)]
+    [work, poison(state_of(access, &storage.poison_queue()).await).created_by(who)]
 }
 
 async fn state_of(access: &AzureAccount, name: &str) -> QueueState {

@@ -12,7 +12,7 @@ use crate::function::Function;
 pub(crate) fn check_queue_names(config: &Config, app_root: &Path) -> Result<(), String> {
     let Some(storage) = &config.storage else { return Ok(()) };
     for (function, expected) in
-        [(Function::Compact, storage.queue.clone()), (Function::CompactPoison, format!("{}-poison", storage.queue))]
+        [(Function::Compact, storage.queue.clone()), (Function::CompactPoison, storage.poison_queue())]
     {
         let file = app_root.join(function.name()).join("function.json");
         let Some(listens) = queue_of(&file).filter(|name| !name.contains('%') && *name != expected) else { continue };

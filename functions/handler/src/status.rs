@@ -1,9 +1,11 @@
-//! `status`, by HTTP with a function key: ticks, in-flight and parked partitions, and the queue's depth as JSON.
+//! `status`, by HTTP with a function key: ticks, in-flight and parked partitions, and the depth of the queue and of its poison queue as
+//! JSON.
 
 use axum::http::StatusCode;
 use chrono::SecondsFormat;
 use firn_compact::HostServices;
 use firn_state::{COMPACT_TICKS, Document, Listed, StateError};
+use firn_storage::{Queue, QueueError};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
@@ -33,16 +35,26 @@ async fn collect(services: &HostServices) -> Result<Value, String> {
     let tick = state.read(&state.root().tick(COMPACT_TICKS)).await.map_err(said)?;
     let inflight = state.list_inflight(None).await.map_err(said)?;
     let parked = state.list_parked().await.map_err(said)?;
-    let length = services.queue.length().await.map_err(|error| error.to_string())?;
+    let (queue, poison) = tokio::join!(depth(&*services.queue), depth(&*services.poison));
     Ok(json!({
         "ok": true,
         "version": env!("CARGO_PKG_VERSION"),
         "time": services.clock.now().to_rfc3339_opts(SecondsFormat::Secs, true),
         "tick": tick.map(|read| shown(&read.value)),
-        "queue": { "name": services.queue.name(), "length": length },
+        "queue": queue?,
+        "poison": poison?,
         "inflight": { "count": inflight.len(), "records": records(services, &inflight).await.map_err(said)? },
         "parked": { "count": parked.len(), "records": records(services, &parked).await.map_err(said)? },
     }))
+}
+
+/// A queue with its messages, hidden ones included. One that is not there has none: the host creates the poison queue when it needs it.
+async fn depth(queue: &dyn Queue) -> Result<Value, String> {
+    let length = match queue.length().await {
+        Err(QueueError::NotFound { .. }) => 0,
+        counted => counted.map_err(|error| error.to_string())?,
+    };
+    Ok(json!({ "name": queue.name(), "length": length }))
 }
 
 /// The first of the listed documents, each with its name. One that cannot be read is shown with the reason.

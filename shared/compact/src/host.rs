@@ -24,6 +24,8 @@ pub struct HostServices {
     pub state: Arc<StateStore>,
     /// The queue of messages.
     pub queue: Arc<dyn Queue>,
+    /// Where the host puts messages that it gives up. Here it is only looked at: the host creates it, and `compact-poison` empties it.
+    pub poison: Arc<dyn Queue>,
     /// The configuration.
     pub config: Arc<Config>,
     /// Where events go.

@@ -58,6 +58,11 @@ impl Credential {
 }
 
 impl Storage {
+    /// The queue that the host moves messages to which it gives up: it adds `-poison` to the name.
+    pub fn poison_queue(&self) -> String {
+        format!("{}{POISON_SUFFIX}", self.queue)
+    }
+
     /// Whether it leads to an emulator on this machine.
     pub fn is_emulator(&self) -> bool {
         self.blob_service_uri.as_deref().is_some_and(is_loopback)

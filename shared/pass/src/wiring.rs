@@ -38,10 +38,11 @@ pub async fn open_host(
     emitter: Emitter,
     run_limit: Option<Duration>,
 ) -> Result<HostServices, PassError> {
-    let Queued { account, state, queue } = open_queue(&config).await?;
+    let Queued { account, state, queue, poison } = open_queue(&config).await?;
     Ok(HostServices {
         compact: open_with(&config, Some(&account)).await?,
         queue: Arc::new(queue),
+        poison: Arc::new(poison),
         emitter,
         clock: Clock::system(),
         turns: Some(Arc::new(LeaseTurns::new(state.clone()))),
@@ -64,6 +65,8 @@ pub(crate) struct Queued {
     account: Account,
     pub(crate) state: StateStore,
     pub(crate) queue: AzureQueue,
+    /// Not created here: the host does, with the first message that it gives up.
+    poison: AzureQueue,
 }
 
 /// Opens state and queue, and creates what is missing of them.
@@ -77,10 +80,12 @@ pub(crate) async fn open_queue(config: &Config) -> Result<Queued, PassError> {
         return Err(PassError::Usage(format!("{}: {message}", config.file)));
     };
     let state = StateStore::in_container(account.store.clone(), &storage.state_container).await.map_err(state_error)?;
-    let queue = AzureQueue::open(&account.access, &storage.queue)
-        .map_err(|error| PassError::Usage(format!("storage.queue: {error}")))?;
+    let opened = |name: &str| {
+        AzureQueue::open(&account.access, name).map_err(|error| PassError::Usage(format!("storage.queue: {error}")))
+    };
+    let (queue, poison) = (opened(&storage.queue)?, opened(&storage.poison_queue())?);
     queue.create().await.map_err(queue_error)?;
-    Ok(Queued { account, state, queue })
+    Ok(Queued { account, state, queue, poison })
 }
 
 async fn open_with(config: &Config, account: Option<&Account>) -> Result<Services, PassError> {

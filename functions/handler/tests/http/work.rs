@@ -50,6 +50,8 @@ async fn ticks_and_messages_leave_what_status_shows() {
     let before = status(&handler).await;
     assert_eq!((&before["ok"], &before["tick"]), (&json!(true), &Value::Null), "{before}");
     assert_eq!(before["queue"], json!({ "name": "queue-work", "length": 0 }));
+    // The host has created no poison queue yet.
+    assert_eq!(before["poison"], json!({ "name": "queue-work-poison", "length": 0 }));
 
     // The dataset's table is not there: it is counted and passed over, and the tick is recorded.
     let (code, answer) = handler.post("plan", json!({ "timer": { "IsPastDue": false } }), json!({})).await;

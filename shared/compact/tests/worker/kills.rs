@@ -45,6 +45,7 @@ async fn services(folder: &Path, lake: &Lake) -> HostServices {
         },
         state: Arc::new(StateStore::new(store.clone(), store, root)),
         queue: Arc::new(queue),
+        poison: Arc::new(MemoryQueue::new("firn-compact-poison")),
         config: Arc::new(Config::load(&text, &BTreeMap::new()).unwrap()),
         emitter: Emitter::to(std::io::sink()),
         clock: Clock::system(),

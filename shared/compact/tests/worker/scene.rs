@@ -67,6 +67,7 @@ impl Scene {
             },
             state: Arc::new(state),
             queue: Arc::new(queue.clone()),
+            poison: Arc::new(MemoryQueue::with_clock("firn-compact-poison", clock.clone())),
             config: Arc::new(config),
             emitter: Emitter::to(events.clone()),
             clock: clock.clone(),

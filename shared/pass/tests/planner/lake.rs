@@ -88,6 +88,7 @@ impl Lake {
             },
             state: Arc::new(StateStore::new(blobs.clone(), blobs, StateRoot::new(root))),
             queue: queue.clone(),
+            poison: Arc::new(MemoryQueue::new("firn-compact-poison")),
             config: Arc::new(Config::load(&config, &HashMap::<String, String>::new()).unwrap()),
             emitter: Emitter::to(events.clone()),
             clock: clock.clone(),
