@@ -42,17 +42,21 @@ async fn run(
     script: impl Fn(usize) -> Answer + Send + Sync + 'static,
 ) -> Vec<Request> {
     let endpoint = Stub::start(move |before, _| script(before)).await;
+    let address = format!("http://127.0.0.1:{}/msi/token", endpoint.port);
+    let own = [("IDENTITY_ENDPOINT", address.as_str()), ("IDENTITY_HEADER", "header-of-the-app")];
+    let given: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    run_child(&format!("identity::child::{case}"), &[&own, given.as_slice()].concat()).await;
+    endpoint.requests()
+}
+
+/// Runs one test of this program in a process of its own, with this environment beside the usual one.
+pub(crate) async fn run_child(test: &str, environment: &[(&str, &str)]) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", &format!("identity::child::{case}"), "--ignored", "--nocapture"])
-        .env("IDENTITY_ENDPOINT", format!("http://127.0.0.1:{}/msi/token", endpoint.port))
-        .env("IDENTITY_HEADER", "header-of-the-app")
-        .envs(environment.iter().map(|(name, value)| (*name, value.as_str())));
+    command.args(["--exact", test, "--ignored", "--nocapture"]).envs(environment.iter().copied());
     let Output { status, stdout, stderr } =
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success() && said.contains("1 passed"), "{said}");
-    endpoint.requests()
 }
 
 #[tokio::test(flavor = "multi_thread")]

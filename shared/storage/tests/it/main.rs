@@ -3,6 +3,7 @@
 
 mod azurite;
 mod contract;
+mod entra;
 mod faults;
 mod identity;
 mod keeper;
@@ -12,3 +13,4 @@ mod lost_answers;
 mod memory;
 mod queues;
 mod stub;
+mod tls_front;
