@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
                     arguments: BTreeMap::new(),
                     after: BTreeSet::new(),
                     place: None,
-                    conditional: false,
+                    condition: None,
                     repeated: false,
                 };
                 self.module.calls.insert(snake(self.text(parts[0])), call);
@@ -146,7 +146,8 @@ impl<'a> Reader<'a> {
                 self.module.outputs.insert(name, value);
             }
             "parameter_declaration" if parts.len() > 2 => {
-                self.value(parts[2]);
+                let value = self.value(parts[2]);
+                self.module.defaults.insert(name, value);
             }
             "resource_declaration" => self.resource(node, &parts, name),
             "module_declaration" => self.call(&parts, &name),
@@ -154,19 +155,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The object behind `if` and `for`, whether there was an `if`, whether there was a `for`.
-    fn unwrapped<'t>(&mut self, node: Node<'t>) -> (Node<'t>, bool, bool) {
+    /// The object behind `if` and `for`, the condition of the `if`, whether there was a `for`.
+    fn unwrapped<'t>(&mut self, node: Node<'t>) -> (Node<'t>, Option<Value>, bool) {
         match node.kind() {
-            "object" => (node, false, false),
+            "object" => (node, None, false),
             "if_statement" => {
                 let parts = children(node);
-                self.value(parts[0]);
-                (parts[1], true, false)
+                let condition = self.value(parts[0]);
+                (parts[1], Some(condition), false)
             }
             "for_statement" => {
                 self.enter(node);
-                let (body, conditional, _) = self.unwrapped(node.child_by_field_name("body").unwrap());
-                (body, conditional, true)
+                let (body, condition, _) = self.unwrapped(node.child_by_field_name("body").unwrap());
+                (body, condition, true)
             }
             other => panic!("{}: {other} where an object belongs", self.path.display()),
         }
@@ -175,7 +176,7 @@ impl<'a> Reader<'a> {
     fn resource(&mut self, node: Node<'_>, parts: &[Node<'_>], symbol: String) {
         let kind = self.text(parts[1]).trim_matches('\'').to_owned();
         let depth = self.loops.len();
-        let (object, conditional, repeated) = self.unwrapped(parts[2]);
+        let (object, condition, repeated) = self.unwrapped(parts[2]);
         let Value::Object(mut body) = self.value(object) else { unreachable!() };
         self.loops.truncate(depth);
         let name = body.remove("name").unwrap_or_else(|| panic!("{symbol} has no name"));
@@ -195,7 +196,7 @@ impl<'a> Reader<'a> {
         let mut cursor = node.walk();
         if !node.children(&mut cursor).any(|child| child.kind() == "existing") {
             let body = Value::Object(body);
-            self.module.resources.insert(symbol, Resource { kind, name, parent, body, conditional, repeated });
+            self.module.resources.insert(symbol, Resource { kind, name, parent, body, condition, repeated });
         }
     }
 
@@ -212,7 +213,7 @@ impl<'a> Reader<'a> {
 
     fn call(&mut self, parts: &[Node<'_>], symbol: &str) {
         let depth = self.loops.len();
-        let (object, conditional, repeated) = self.unwrapped(parts[2]);
+        let (object, condition, repeated) = self.unwrapped(parts[2]);
         let Value::Object(mut body) = self.value(object) else { unreachable!() };
         self.loops.truncate(depth);
         let arguments = match body.remove("params") {
@@ -223,7 +224,7 @@ impl<'a> Reader<'a> {
         let place = body.remove("scope");
         let call = self.module.calls.get_mut(symbol).unwrap();
         call.place = place;
-        (call.arguments, call.after, call.conditional, call.repeated) = (arguments, after, conditional, repeated);
+        (call.arguments, call.after, call.condition, call.repeated) = (arguments, after, condition, repeated);
     }
 
     /// Names the variables of a loop: over `items(…)` the element is a pair.

@@ -110,7 +110,7 @@ fn resources_are_the_same() {
             let right = &terraform.resources[name];
             let what = format!("{file}: {name}");
             assert_eq!(left.kind, right.kind, "{what}");
-            assert_eq!((left.conditional, left.repeated), (right.conditional, right.repeated), "{what}");
+            assert_eq!((&left.condition, left.repeated), (&right.condition, right.repeated), "{what}");
             if left.kind.starts_with("Microsoft.Authorization/") {
                 // A name is a GUID made of these; the languages make others of them.
                 assert_eq!(left.name.references(), right.name.references(), "{what}: name");
@@ -137,7 +137,7 @@ fn calls_and_derived_values_are_the_same() {
             let what = format!("{file}: {name}");
             assert_eq!(left.module, right.module, "{what}");
             assert_eq!(left.after, right.after, "{what} waits");
-            assert_eq!((left.conditional, left.repeated), (right.conditional, right.repeated), "{what}");
+            assert_eq!((&left.condition, left.repeated), (&right.condition, right.repeated), "{what}");
             let mut arguments = right.arguments.clone();
             arguments.remove(PARENT);
             assert_same(&what, &Value::Object(left.arguments.clone()), &Value::Object(arguments));

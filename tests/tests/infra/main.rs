@@ -9,6 +9,7 @@ mod model;
 mod names;
 mod references;
 mod terraform;
+mod values;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -74,7 +74,8 @@ pub(crate) struct Resource {
     /// The id of what it lies in or is about, down to what the file is given; None: the group that is deployed to.
     pub(crate) parent: Option<Vec<Value>>,
     pub(crate) body: Value,
-    pub(crate) conditional: bool,
+    /// It is only there when this holds.
+    pub(crate) condition: Option<Value>,
     pub(crate) repeated: bool,
 }
 
@@ -87,7 +88,8 @@ pub(crate) struct Call {
     pub(crate) after: BTreeSet<String>,
     /// Where Bicep deploys it to; Terraform's modules are told by an argument.
     pub(crate) place: Option<Value>,
-    pub(crate) conditional: bool,
+    /// It is only made when this holds.
+    pub(crate) condition: Option<Value>,
     pub(crate) repeated: bool,
 }
 
@@ -98,6 +100,8 @@ pub(crate) struct Module {
     pub(crate) parameters: BTreeMap<String, String>,
     /// Parameters that a caller may leave out.
     pub(crate) optional: BTreeSet<String>,
+    /// What those are then.
+    pub(crate) defaults: BTreeMap<String, Value>,
     pub(crate) locals: BTreeMap<String, Value>,
     pub(crate) resources: BTreeMap<String, Resource>,
     pub(crate) calls: BTreeMap<String, Call>,

@@ -121,7 +121,7 @@ impl Reader<'_> {
                     arguments: BTreeMap::new(),
                     after: BTreeSet::new(),
                     place: None,
-                    conditional: false,
+                    condition: None,
                     repeated: false,
                 };
                 self.module.calls.insert(label(block, 0).to_owned(), call);
@@ -136,6 +136,10 @@ impl Reader<'_> {
             "variable" => {
                 for validation in block.body().blocks() {
                     self.value(attribute(validation.body(), "condition").unwrap());
+                }
+                if let Some(default) = attribute(block.body(), "default") {
+                    let value = self.value(default);
+                    self.module.defaults.insert(label(block, 0).to_owned(), value);
                 }
             }
             "locals" => {
@@ -166,7 +170,7 @@ impl Reader<'_> {
             assert!(ARGUMENTS.contains(&key), "{symbol}: {key} is not known to this reader");
         }
         let given = |reader: &mut Self, key: &str| attribute(body, key).map(|value| reader.value(value));
-        let conditional = given(self, "count").is_some();
+        let condition = given(self, "count").map(|count| counted(&symbol, count));
         let repeated = given(self, "for_each").is_some();
         let kind = given(self, "type").as_ref().and_then(Value::literal).unwrap().to_owned();
         let name = given(self, "name").unwrap();
@@ -188,7 +192,7 @@ impl Reader<'_> {
         }
         let parent = (parent != Value::Reference(vec!["parent_id".into()])).then(|| self.expanded(&parent));
         let body = Value::Object(whole);
-        self.module.resources.insert(symbol, Resource { kind, name, parent, body, conditional, repeated });
+        self.module.resources.insert(symbol, Resource { kind, name, parent, body, condition, repeated });
     }
 
     /// An id with every local put in its place.
@@ -205,19 +209,21 @@ impl Reader<'_> {
 
     fn call(&mut self, block: &Block) {
         let mut arguments = BTreeMap::new();
-        let (mut after, mut conditional, mut repeated) = (BTreeSet::new(), false, false);
+        let (mut after, mut condition, mut repeated) = (BTreeSet::new(), None, false);
         for attribute in block.body().attributes() {
             let value = self.value(attribute.expr());
             match attribute.key() {
                 "source" => {}
                 "depends_on" => after = value.references(),
-                "count" => conditional = true,
+                "count" => condition = Some(counted(attribute.key(), value)),
                 "for_each" => {
                     repeated = true;
                     // A loop with a condition, which Bicep writes as one more word.
-                    let for_with_condition =
-                        matches!(attribute.expr(), Expression::ForExpr(each) if each.cond_expr.is_some());
-                    conditional |= for_with_condition;
+                    if let Expression::ForExpr(each) = attribute.expr()
+                        && let Some(only) = &each.cond_expr
+                    {
+                        condition = Some(self.value(only));
+                    }
                 }
                 key => {
                     arguments.insert(key.to_owned(), value);
@@ -225,7 +231,7 @@ impl Reader<'_> {
             }
         }
         let call = self.module.calls.get_mut(label(block, 0)).unwrap();
-        (call.arguments, call.after, call.conditional, call.repeated) = (arguments, after, conditional, repeated);
+        (call.arguments, call.after, call.condition, call.repeated) = (arguments, after, condition, repeated);
     }
 
     fn value(&mut self, expression: &Expression) -> Value {
@@ -366,6 +372,15 @@ impl Reader<'_> {
         }
         // What azapi was asked to export stands below `output`.
         self::named(kept.iter().copied().filter(|word| *word != "output"))
+    }
+}
+
+/// The condition in `condition ? 1 : 0`, which is how a count says `if`.
+fn counted(what: &str, count: Value) -> Value {
+    let number = |value: &Value, expected: &str| value.literal() == Some(expected);
+    match count {
+        Value::Conditional(parts) if number(&parts[1], "1") && number(&parts[2], "0") => parts[0].clone(),
+        other => panic!("{what}: count {other:?} is no condition"),
     }
 }
 
