@@ -5,6 +5,7 @@
 mod alerts;
 mod bicep;
 mod compare;
+mod docs;
 mod model;
 mod names;
 mod references;
