@@ -225,6 +225,8 @@ pub fn sweep_stale(root: &Path) -> Result<usize, ColumnarError> {
         match sweep_one(&lock_path, &root.join(format!("{PREFIX}{id}"))) {
             Ok(true) => swept += 1,
             Ok(false) => {}
+            // Another user's, who may be at work.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             Err(error) => tracing::warn!(lock = %lock_path.display(), %error, "stale temporary folder not removed"),
         }
     }

@@ -21,6 +21,18 @@ pub enum NextStep {
     Skip,
 }
 
+/// What helps when a metadata file cannot be used.
+fn unusable(source: &Source) -> &'static str {
+    // Iceberg's readers hold the times in the logs of the metadata to be in order, but for a minute.
+    match source.to_string().contains("log entries") {
+        true => {
+            "the clock of a writer was more than a minute ahead; set the clocks (NTP). The file is whole and no row is lost: do not go back to \
+             an older one. Iceberg's Java library refuses it as well until the entries of that writer are out of the log; PyIceberg reads it"
+        }
+        false => "restore this file (soft delete, a backup), or let the catalog name an older one of the same folder",
+    }
+}
+
 /// Why a catalog or table could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
@@ -62,8 +74,7 @@ pub enum TableError {
     },
     /// The table's metadata cannot be read as an Iceberg table.
     #[error(
-        "table `{ident}`: metadata `{location}` cannot be used: {source}: restore this file (soft delete, a backup), or let the catalog name \
-         an older one of the same folder"
+        "table `{ident}`: metadata `{location}` cannot be used: {source}: {}", unusable(.source)
     )]
     Metadata {
         /// The table.

@@ -22,7 +22,7 @@ pub struct Audit {
     pub snapshots: usize,
     /// Distinct files of all of them.
     pub files: usize,
-    /// I2: files of retained snapshots that are not in the store.
+    /// I2: files of retained snapshots that are not in the store, or have another size there than in the metadata.
     pub missing: Vec<String>,
     /// I3: paths that are live twice in one snapshot.
     pub doubled: Vec<String>,
@@ -49,14 +49,16 @@ struct Live {
 pub async fn audit(table: &LoadedTable) -> Result<Audit, TableError> {
     let mut audit = Audit::default();
     let mut known: HashMap<String, Arc<Vec<Live>>> = HashMap::new();
-    let mut paths: HashSet<String> = HashSet::new();
+    let mut paths: HashMap<String, Option<u64>> = HashMap::new();
     let mut snapshots: Vec<&SnapshotRef> = table.metadata.snapshots().collect();
     snapshots.sort_by_key(|snapshot| (snapshot.sequence_number(), snapshot.timestamp_ms()));
     for snapshot in snapshots {
         audit.snapshots += 1;
         let live = live_files(table, snapshot, &mut known).await?;
         recount(snapshot, &live, &mut audit);
-        paths.extend(live.iter().flat_map(|files| files.iter()).map(|file| file.path.clone()));
+        // A deletion vector's entry may say how long it is itself.
+        let sizes = live.iter().flat_map(|files| files.iter());
+        paths.extend(sizes.map(|file| (file.path.clone(), file.data.then_some(file.bytes))));
     }
     audit.files = paths.len();
     audit.missing = missing(table, paths).await?;
@@ -117,11 +119,13 @@ fn recount(snapshot: &SnapshotRef, live: &[Arc<Vec<Live>>], audit: &mut Audit) {
     }
 }
 
-async fn missing(table: &LoadedTable, paths: HashSet<String>) -> Result<Vec<String>, TableError> {
-    let lookups = stream::iter(paths).map(|path| async move {
+async fn missing(table: &LoadedTable, paths: HashMap<String, Option<u64>>) -> Result<Vec<String>, TableError> {
+    let lookups = stream::iter(paths).map(|(path, expected)| async move {
         let id = table.blob_id(&path)?;
         match table.blobs().properties(&id).await {
-            Ok(_) => Ok(None),
+            Ok(found) => Ok(expected.filter(|expected| *expected != found.size).map(|expected| {
+                format!("`{path}` has {} bytes in the store, {expected} in the table's metadata", found.size)
+            })),
             Err(StorageError::NotFound { .. }) => Ok(Some(path)),
             Err(source) => Err(TableError::Read { ident: table.ident.clone(), what: "a file", source }),
         }
