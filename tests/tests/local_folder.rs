@@ -112,6 +112,11 @@ fn verify_sees_what_is_wrong_with_a_table() {
     assert_eq!(verified(&scene, 1), expected(&["row proof"]), "damaged");
     std::fs::write(output, &whole).unwrap();
 
+    let longer = [&whole[..], b"more"].concat();
+    std::fs::write(output, &longer).unwrap();
+    assert!(verified(&scene, 1).contains(&("I2 files exist".to_owned(), false)), "a file that has grown");
+    std::fs::write(output, &whole).unwrap();
+
     // An older snapshot needs it.
     std::fs::remove_file(input).unwrap();
     assert_eq!(verified(&scene, 1), expected(&["I2 files exist"]), "an input is gone");

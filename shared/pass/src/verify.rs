@@ -52,7 +52,7 @@ async fn verify_dataset(services: &Services, dataset: &Dataset, report: &mut Che
     report("table", Vec::new(), format!("{ident} loaded from {}", table.metadata_location));
     let found = audit(&table).await.map_err(pass_error)?;
     let scope = format!("{} files of {} snapshots", found.files, found.snapshots);
-    report("I2 files exist", found.missing, format!("all {scope}"));
+    report("I2 files exist", [found.missing, found.resized].concat(), format!("all {scope}"));
     report("I3 no path twice", found.doubled, scope.clone());
     report("I4 summary totals", found.wrong_totals, format!("{} snapshots", found.snapshots));
     let order = row_order(&table.metadata, &OrderColumns::from(dataset))

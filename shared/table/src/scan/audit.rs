@@ -22,8 +22,10 @@ pub struct Audit {
     pub snapshots: usize,
     /// Distinct files of all of them.
     pub files: usize,
-    /// I2: files of retained snapshots that are not in the store, or have another size there than in the metadata.
+    /// I2: files of retained snapshots that are not in the store.
     pub missing: Vec<String>,
+    /// I2: data files that have another size in the store than in the metadata.
+    pub resized: Vec<String>,
     /// I3: paths that are live twice in one snapshot.
     pub doubled: Vec<String>,
     /// I4: summary totals that a recount does not confirm.
@@ -61,7 +63,7 @@ pub async fn audit(table: &LoadedTable) -> Result<Audit, TableError> {
         paths.extend(sizes.map(|file| (file.path.clone(), file.data.then_some(file.bytes))));
     }
     audit.files = paths.len();
-    audit.missing = missing(table, paths).await?;
+    look_up(table, paths, &mut audit).await?;
     Ok(audit)
 }
 
@@ -119,22 +121,37 @@ fn recount(snapshot: &SnapshotRef, live: &[Arc<Vec<Live>>], audit: &mut Audit) {
     }
 }
 
-async fn missing(table: &LoadedTable, paths: HashMap<String, Option<u64>>) -> Result<Vec<String>, TableError> {
+/// What is odd with a file.
+enum Odd {
+    Missing(String),
+    Size(String),
+}
+
+/// Asks the store for every file.
+async fn look_up(
+    table: &LoadedTable,
+    paths: HashMap<String, Option<u64>>,
+    audit: &mut Audit,
+) -> Result<(), TableError> {
     let lookups = stream::iter(paths).map(|(path, expected)| async move {
         let id = table.blob_id(&path)?;
         match table.blobs().properties(&id).await {
             Ok(found) => Ok(expected.filter(|expected| *expected != found.size).map(|expected| {
-                format!("`{path}` has {} bytes in the store, {expected} in the table's metadata", found.size)
+                Odd::Size(format!("`{path}` has {} bytes in the store, {expected} in the table's metadata", found.size))
             })),
-            Err(StorageError::NotFound { .. }) => Ok(Some(path)),
+            Err(StorageError::NotFound { .. }) => Ok(Some(Odd::Missing(path))),
             Err(source) => Err(TableError::Read { ident: table.ident.clone(), what: "a file", source }),
         }
     });
     let mut lookups = lookups.buffer_unordered(LOOKUPS_AT_ONCE);
-    let mut missing = Vec::new();
     while let Some(found) = lookups.next().await {
-        missing.extend(found?);
+        match found? {
+            Some(Odd::Missing(path)) => audit.missing.push(path),
+            Some(Odd::Size(said)) => audit.resized.push(said),
+            None => {}
+        }
     }
-    missing.sort();
-    Ok(missing)
+    audit.missing.sort();
+    audit.resized.sort();
+    Ok(())
 }
