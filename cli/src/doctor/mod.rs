@@ -137,8 +137,7 @@ impl<'a> Doctor<'a> {
         let state_is_well = self.found("state", &state);
         match skew {
             Some(skew) => self.found("clock", &skew),
-            // An emulator has the clock of this machine.
-            None if state_is_well => self.found("clock", &clock::Clock::Right),
+            None if state_is_well => self.found("clock", &clock::Clock::Emulator),
             None => self.found("clock", &NotChecked("the state")),
         };
         for finding in queue::look(&opened.access, storage).await {
