@@ -81,13 +81,19 @@ fn messages_by_hand() {
 
     let utf16: Vec<u8> = "{\"dataset\":\"readings\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let junk = [
-        (BASE64_STANDARD.encode(utf16), "UTF-16"),
-        ("hello".to_owned(), ""),
-        ("7".to_owned(), ""),
-        ("{\"dataset\":\"reading\"}".to_owned(), "reading"),
-        ("{\"dataset\":\"readings\",\"partitions\":{}}".to_owned(), "partitions"),
-        ("{\"dataset\":\"readings\",\"v\":0}".to_owned(), "0"),
-        ("{\"dataset\":\"readings\",\"partition\":{\"month\":\"2013-01\"}}".to_owned(), "time_hour_month"),
+        (BASE64_STANDARD.encode(utf16), "the message is UTF-16 text: encode it as UTF-8, or send JSON such as"),
+        ("hello".to_owned(), "it begins with `hello`"),
+        ("7".to_owned(), "the message is a number, not a JSON object: send JSON such as"),
+        ("{\"dataset\":\"reading\"}".to_owned(), "no dataset \"reading\" in"),
+        (
+            "{\"dataset\":\"readings\",\"partitions\":{}}".to_owned(),
+            "unknown field `partitions`: a message has v, dataset,",
+        ),
+        ("{\"dataset\":\"readings\",\"v\":0}".to_owned(), "version 0 of the message is not one that Firn ever sent"),
+        (
+            "{\"dataset\":\"readings\",\"partition\":{\"month\":\"2013-01\"}}".to_owned(),
+            "\"month\" is no partition field; spec 0 has time_hour_month (month)",
+        ),
     ];
     for (text, _) in &junk {
         hosted.post(&connection, text);
@@ -97,7 +103,8 @@ fn messages_by_hand() {
         status["parked"]["records"].as_array().unwrap().iter().filter_map(|entry| entry["reason"].as_str()).collect();
     assert_eq!(reasons.len(), junk.len(), "{status:#}");
     for (text, part) in &junk {
-        assert!(reasons.iter().any(|reason| reason.contains(part)), "{text} should be told {part:?}: {reasons:#?}");
+        let told = reasons.iter().filter(|reason| reason.contains(part)).count();
+        assert_eq!(told, 1, "{text} should be told {part:?}: {reasons:#?}");
     }
 
     let january = "{\"dataset\":\"readings\",\"rule\":\"full\",\"partition\":{\"time_hour_month\":\"2013-01\"}}";
