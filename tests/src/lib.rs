@@ -5,6 +5,7 @@
 
 pub mod backup;
 pub mod hosted;
+pub mod mischief;
 pub mod program;
 pub mod random;
 pub mod scene;
@@ -12,6 +13,7 @@ pub mod watcher;
 
 pub use backup::Backup;
 pub use hosted::{Hosted, HostedOptions};
+pub use mischief::{Conflicts, Mischief};
 pub use program::{Run, firn, firn_path};
 pub use random::Random;
 pub use scene::Scene;
