@@ -182,8 +182,12 @@ fn two_hosts_share_the_work_of_storage_and_catalog_in_trouble() {
     let status = second.drained(LIMIT * 2);
     assert_eq!(status["poison"], json!({ "name": "firn-compact-poison", "length": 0 }), "{status:#}");
     assert_eq!(status["queue"]["length"], 0, "{status:#}");
-    let counts = (&status["parked"]["count"], &status["inflight"]["count"]);
-    assert_eq!(counts, (&json!(0), &json!(0)), "{status:#}\n{}", first.tail());
+    assert_eq!(status["parked"]["count"], 0, "{status:#}\n{}", first.tail());
+    // A tick may plan what a host merges at that moment: whoever gets that message finds nothing to do, and the partition rests.
+    for record in status["inflight"]["records"].as_array().unwrap() {
+        eprintln!("at rest: {record}");
+        assert_eq!(record["outcome"], "cooling", "{record:#}\n{}", first.tail());
+    }
     first.stop();
     second.stop();
     assert_merged(&scene, &expected, 3);

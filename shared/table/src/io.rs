@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use firn_model::{BlobId, BlobIdError};
-use firn_storage::{BlobStore, BlobUpload, PutCondition, StorageError};
+use firn_storage::{BlobProperties, BlobStore, BlobUpload, PutCondition, StorageError};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use iceberg::io::{
@@ -59,6 +59,15 @@ impl TableStore {
         BlobId::parse_with(path, self.default_account.as_deref())
     }
 
+    /// Writes a file that must not be there yet; tells what the store says of it.
+    ///
+    /// # Errors
+    /// The store's error as its source; a path that names no blob.
+    pub(crate) async fn create(&self, path: &str, bytes: Bytes) -> iceberg::Result<BlobProperties> {
+        let id = self.blob_id(path).map_err(|error| Error::new(ErrorKind::DataInvalid, error.to_string()))?;
+        self.store.put(&id, bytes, PutCondition::IfAbsent).await.map_err(wrap)
+    }
+
     /// File I/O for the iceberg crate.
     pub fn file_io(&self) -> FileIO {
         FileIOBuilder::new(Arc::new(FirnStorage { live: Some(self.clone()) })).build()
@@ -73,10 +82,14 @@ struct FirnStorage {
 }
 
 impl FirnStorage {
-    fn blob(&self, path: &str) -> iceberg::Result<(&Arc<dyn BlobStore>, BlobId)> {
-        let live = self.live.as_ref().ok_or_else(|| {
+    fn live(&self) -> iceberg::Result<&TableStore> {
+        self.live.as_ref().ok_or_else(|| {
             Error::new(ErrorKind::FeatureUnsupported, "this file I/O was serialized and has no store any more")
-        })?;
+        })
+    }
+
+    fn blob(&self, path: &str) -> iceberg::Result<(&Arc<dyn BlobStore>, BlobId)> {
+        let live = self.live()?;
         let id = live.blob_id(path).map_err(|error| Error::new(ErrorKind::DataInvalid, error.to_string()))?;
         Ok((&live.store, id))
     }
@@ -119,8 +132,7 @@ impl Storage for FirnStorage {
     }
 
     async fn write(&self, path: &str, bs: Bytes) -> iceberg::Result<()> {
-        let (store, id) = self.blob(path)?;
-        store.put(&id, bs, PutCondition::IfAbsent).await.map_err(wrap)?;
+        self.live()?.create(path, bs).await?;
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! The manifests and the manifest list that a try of a commit writes, and their removal when the try has failed for sure.
 
+use chrono::{DateTime, Utc};
 use iceberg::io::FileIO;
 use iceberg::spec::{
     DataFile, FormatVersion, Manifest, ManifestFile, ManifestList, ManifestListWriter, ManifestStatus, ManifestWriter,
@@ -145,13 +146,13 @@ impl Attempt {
         Ok(made)
     }
 
-    /// Writes the manifest list; returns its path.
+    /// Writes the manifest list.
     pub(crate) async fn write_list(
         &mut self,
         table: &LoadedTable,
         parent: i64,
         manifests: Vec<ManifestFile>,
-    ) -> Result<String, AttemptError> {
+    ) -> Result<WrittenList, AttemptError> {
         let broken = |error: iceberg::Error| AttemptError::Content(format!("cannot make a manifest list: {error}"));
         let metadata = &table.metadata;
         let (id, number) = (self.snapshot_id, metadata.next_sequence_number());
@@ -171,15 +172,21 @@ impl Attempt {
             return Err(AttemptError::Content("a manifest list does not read back as it was written".to_owned()));
         }
         let path = format!("{}/snap-{id}-1-{}.avro", self.root, self.id);
-        self.store(table, path.clone(), bytes).await?;
-        Ok(path)
+        let store_time = self.store(table, path.clone(), bytes).await?;
+        Ok(WrittenList { path, store_time })
     }
 
-    async fn store(&mut self, table: &LoadedTable, path: String, bytes: bytes::Bytes) -> Result<(), AttemptError> {
+    /// Writes a file; returns when that was by the store's clock.
+    async fn store(
+        &mut self,
+        table: &LoadedTable,
+        path: String,
+        bytes: bytes::Bytes,
+    ) -> Result<DateTime<Utc>, AttemptError> {
         // Noted before it is written: an upload that fails may still have left a file.
         self.written.push(path.clone());
         let failed = |source| AttemptError::Store { path: path.clone(), source };
-        table.io.new_output(&path).map_err(failed)?.write(bytes).await.map_err(failed)
+        Ok(table.store.create(&path, bytes).await.map_err(failed)?.last_modified)
     }
 
     /// Removes what was written. The only place that removes files of a commit, and only to be called when it is known that no try that
@@ -191,6 +198,14 @@ impl Attempt {
             }
         }
     }
+}
+
+/// A manifest list in the store.
+#[derive(Debug)]
+pub(crate) struct WrittenList {
+    pub(crate) path: String,
+    /// When it was written, by the store's clock.
+    pub(crate) store_time: DateTime<Utc>,
 }
 
 const SCRATCH: &str = "memory:///manifest.avro";

@@ -20,7 +20,7 @@ use super::manifests::{LiveSums, ManifestCache, counted, has_counts, split};
 use super::outputs;
 use super::pack::{ManifestSettings, cut, fold};
 use super::request::ReplaceRequest;
-use super::snapshot::NewSnapshot;
+use super::snapshot::{NewSnapshot, commit_time};
 use super::summary::{Counted, ManifestCounts, Totals, carried_totals, entries};
 use super::tuple::fit;
 use crate::loaded::LoadedTable;
@@ -350,9 +350,14 @@ impl<'a> Builder<'a> {
         let summary = self.summary(head, plan, &manifests, created).await?;
         let parent = head.snapshot.snapshot_id();
         let list = attempt.write_list(table, parent, manifests).await.map_err(|error| self.failed(error))?;
-        let snapshot =
-            NewSnapshot { id: attempt.snapshot_id, parent, manifest_list: list, operation: request.operation, summary };
-        let now = chrono::Utc::now().timestamp_millis();
+        let snapshot = NewSnapshot {
+            id: attempt.snapshot_id,
+            parent,
+            manifest_list: list.path,
+            operation: request.operation,
+            summary,
+        };
+        let now = commit_time(chrono::Utc::now(), list.store_time).timestamp_millis();
         Ok(snapshot.changes(&table.metadata, &request.branch, head.retention.clone(), now))
     }
 

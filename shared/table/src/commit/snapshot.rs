@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use iceberg::spec::{FormatVersion, Operation, Snapshot, SnapshotReference, SnapshotRetention, Summary, TableMetadata};
 use iceberg::{TableRequirement, TableUpdate};
 
@@ -37,6 +38,19 @@ pub(crate) fn branch_retention(metadata: &TableMetadata, branch: &str) -> Result
         return Err(format!("`{branch}` is a tag; only a branch can be compacted"));
     }
     Ok(reference.retention)
+}
+
+/// How far this machine's clock may be ahead of the store's before the store is asked for the time. A store's times are whole seconds.
+const CLOCK_TOLERANCE: TimeDelta = TimeDelta::seconds(10);
+
+/// The time of a commit: this machine's, or the store's when this machine is ahead of it. A snapshot from the future makes what other
+/// writers add after it older than its parent, and from a minute on Iceberg's libraries refuse such metadata.
+pub(crate) fn commit_time(machine: DateTime<Utc>, store: DateTime<Utc>) -> DateTime<Utc> {
+    if machine - store <= CLOCK_TOLERANCE {
+        return machine;
+    }
+    tracing::warn!(%machine, %store, "this machine's clock is ahead of the store's; the snapshot gets the store's time");
+    store
 }
 
 /// When the snapshot was made: never before its parent or the table's last change, even when this machine's clock is behind.
@@ -81,5 +95,19 @@ impl NewSnapshot {
             TableRequirement::CurrentSchemaIdMatch { current_schema_id: metadata.current_schema_id() },
         ];
         (updates, requirements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_ahead_of_the_store_is_not_believed() {
+        let store = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        for (ahead, believed) in [(-86_400, true), (-1, true), (0, true), (10, true), (11, false), (86_400, false)] {
+            let machine = store + TimeDelta::seconds(ahead);
+            assert_eq!(commit_time(machine, store), if believed { machine } else { store }, "{ahead} s ahead");
+        }
     }
 }

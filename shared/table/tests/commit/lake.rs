@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_model::PartitionKey;
-use firn_storage::{BlobStore, LocalStore, MemoryStore};
+use firn_storage::{BlobStore, Clock, LocalStore, MemoryStore};
 use firn_table::commit::{CommitPolicy, ConflictCounter, ReplaceOperation, ReplaceRequest};
 use firn_table::new_file::{NewDataFile, NewFileMetrics};
 use firn_table::{Catalog, LoadedTable, SqlCatalog, TableIdent, TableStore};
@@ -50,6 +50,12 @@ impl Lake {
         Lake::over(Arc::new(MemoryStore::new()), FormatVersion::V2, schema(), spec, properties).await
     }
 
+    /// As [`Lake::in_memory`], in a store with a clock of its own.
+    pub async fn in_memory_at(clock: Clock) -> Lake {
+        let spec = by(2, "p", Transform::Identity);
+        Lake::over(Arc::new(MemoryStore::with_clock(clock)), FormatVersion::V2, schema(), spec, &[]).await
+    }
+
     async fn over(
         behind: Arc<dyn BlobStore>,
         version: FormatVersion,
@@ -83,7 +89,10 @@ impl Lake {
         let store = TableStore::new(blobs.clone());
         let io = store.file_io();
         let first = format!("{location}/metadata/00000-first.metadata.json");
-        let json = serde_json::to_vec(&metadata).unwrap();
+        // A table made a day ago, so that what changes it is not tied to this moment.
+        let mut json = serde_json::to_value(&metadata).unwrap();
+        json["last-updated-ms"] = (metadata.last_updated_ms() - 86_400_000).into();
+        let json = serde_json::to_vec(&json).unwrap();
         io.new_output(&first).unwrap().write(json.into()).await.unwrap();
         sqlx::query("INSERT INTO iceberg_tables VALUES ('lake', 'db', 't', $1, NULL, 'TABLE')")
             .bind(&first)

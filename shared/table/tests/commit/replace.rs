@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{TimeDelta, Utc};
+use firn_storage::Clock;
 use firn_table::commit::{ReplaceOperation, replace};
 use iceberg::TableUpdate;
 use iceberg::spec::{FormatVersion, Operation, SnapshotReference, SnapshotRetention, Transform, UnboundPartitionSpec};
@@ -214,6 +216,27 @@ async fn a_clock_that_is_behind_does_not_stop_a_commit() {
         assert_eq!(table.metadata.current_snapshot().unwrap().timestamp_ms(), parent + 1);
         assert_eq!(lake.load().await.metadata.last_updated_ms(), parent + 1);
     }
+}
+
+/// The store, and with it every other writer, is half an hour behind this machine.
+#[tokio::test]
+async fn a_clock_that_is_ahead_makes_no_snapshot_from_the_future() {
+    let behind = TimeDelta::minutes(30);
+    let store_time = Utc::now() - behind;
+    let lake = Lake::in_memory_at(Clock::manual(store_time)).await;
+    let change = |name: &str| Change {
+        data: vec![file(name, "a", 1), file(&format!("{name}-2"), "a", 1)],
+        clock_ahead_ms: -behind.num_milliseconds() - 60_000,
+        ..Change::default()
+    };
+    lake.commit("main", change("f")).await;
+    let table = replace(&lake.catalog, lake.request(&["f", "f-2"], "h").await, at_once()).await.unwrap().table;
+    let made = table.metadata.current_snapshot().unwrap().timestamp_ms();
+    assert_eq!(made, store_time.timestamp_millis());
+    assert_eq!(table.metadata.last_updated_ms(), made);
+    // The next writer is in time, though its clock is a minute slow.
+    lake.commit("main", change("g")).await;
+    assert_eq!(live(&lake.load().await, "main").await.len(), 3);
 }
 
 #[tokio::test]
