@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use azure_core::credentials::Secret;
 
 use super::connection::{ConnectionError, account_of, clean_endpoint};
-use super::identity::TokenSource;
+use super::identity::{TokenError, TokenSource};
 
 /// The account that the emulator has without configuration.
 pub(super) const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
@@ -27,12 +27,19 @@ pub(crate) enum Credential {
     Vended(Arc<dyn SasSource>),
 }
 
-/// Gives the shared access signature that is good now: a query without its `?`. Who cannot renew one in time gives the last, and the
-/// service refuses it.
+/// Gives the shared access signature that is good now: a query without its `?`, a secret.
 #[async_trait]
 pub trait SasSource: Send + Sync + fmt::Debug {
-    /// The signature for the next request: a secret.
-    async fn sas(&self) -> String;
+    /// The signature for the next request.
+    ///
+    /// # Errors
+    /// [`TokenError`] when the last one has ended and there is no other: a request without a signature would be answered as if
+    /// nothing were there.
+    async fn sas(&self) -> Result<String, TokenError>;
+
+    /// Another signature after the service refused this one (it was revoked, or ended by the service's clock); None: there is none,
+    /// and the refusal stands.
+    async fn another(&self, refused: &str) -> Option<String>;
 }
 
 /// An account with its credential. Its `Debug` shows no secret.

@@ -92,7 +92,7 @@ fn add_signature(request: &mut Request, signature: &Secret) {
     request.url_mut().set_query(Some(&query));
 }
 
-/// Adds the signature that is good now.
+/// Adds the signature that is good now; one that is refused is replaced once.
 #[derive(Debug)]
 struct VendedSas(Arc<dyn SasSource>);
 
@@ -100,9 +100,30 @@ struct VendedSas(Arc<dyn SasSource>);
 impl Policy for VendedSas {
     #[allow(elided_lifetimes_in_paths, reason = "the trait is declared so")]
     async fn send(&self, context: &Context, request: &mut Request, next: &[Arc<dyn Policy>]) -> PolicyResult {
-        add_signature(request, &Secret::new(self.0.sas().await));
+        let signature = self.0.sas().await.map_err(|error| Error::new(ErrorKind::Credential, error))?;
+        let url = request.url().clone();
+        add_signature(request, &Secret::new(signature.clone()));
+        let answer = next[0].send(context, request, &next[1..]).await;
+        if !is_refusal(&answer) {
+            return answer;
+        }
+        let Some(other) = self.0.another(&signature).await else { return answer };
+        *request.url_mut() = url;
+        add_signature(request, &Secret::new(other));
         next[0].send(context, request, &next[1..]).await
     }
+}
+
+/// Whether the service did not accept who asked. Nothing was done.
+fn is_refusal(answer: &PolicyResult) -> bool {
+    let status = match answer {
+        Ok(response) => u16::from(response.status()),
+        Err(error) => match error.kind() {
+            ErrorKind::HttpResponse { status, .. } => u16::from(*status),
+            _ => return false,
+        },
+    };
+    matches!(status, 401 | 403)
 }
 
 /// Adds the token of an identity.

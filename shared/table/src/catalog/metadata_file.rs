@@ -34,20 +34,28 @@ fn json(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Source> {
     Ok(Cow::Owned(json))
 }
 
-/// The name of a reference of a version 1 table that [`encode`] would lose: the iceberg crate neither reads nor writes the
-/// references of that version, other writers do. Without its tag a snapshot could be expired. `main` without settings of its
-/// own is the current snapshot and is not lost.
-pub(crate) fn reference_lost(bytes: &[u8]) -> Result<Option<String>, Source> {
-    #[derive(Deserialize)]
-    struct References {
-        #[serde(default)]
-        refs: Option<BTreeMap<String, SnapshotReference>>,
+/// References of a version 1 table, which the iceberg crate neither reads nor writes; other writers do.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct HiddenReferences {
+    #[serde(default)]
+    refs: Option<BTreeMap<String, SnapshotReference>>,
+}
+
+impl HiddenReferences {
+    /// The name of one that would be lost, or whose snapshot could be expired, because nobody sees it. `main` without settings of its own
+    /// is the current snapshot and is not lost.
+    pub(crate) fn lost(self) -> Option<String> {
+        let unset =
+            SnapshotRetention::Branch { min_snapshots_to_keep: None, max_snapshot_age_ms: None, max_ref_age_ms: None };
+        let mut lost = self.refs.unwrap_or_default().into_iter();
+        lost.find(|(name, reference)| name != MAIN_BRANCH || reference.retention != unset).map(|(name, _)| name)
     }
-    let unset =
-        SnapshotRetention::Branch { min_snapshots_to_keep: None, max_snapshot_age_ms: None, max_ref_age_ms: None };
-    let found: References = serde_json::from_slice(&json(bytes)?)?;
-    let mut lost = found.refs.unwrap_or_default().into_iter();
-    Ok(lost.find(|(name, reference)| name != MAIN_BRANCH || reference.retention != unset).map(|(name, _)| name))
+}
+
+/// The name of a reference in a version 1 metadata file that [`encode`] would lose.
+pub(crate) fn reference_lost(bytes: &[u8]) -> Result<Option<String>, Source> {
+    let found: HiddenReferences = serde_json::from_slice(&json(bytes)?)?;
+    Ok(found.lost())
 }
 
 /// The bytes of a metadata file, compressed as `write.metadata.compression-codec` says.

@@ -89,13 +89,18 @@ impl RestCatalog {
         let store =
             store.map_err(|error| damaged(format!("the catalog's storage credentials cannot be used: {error}")))?;
         let metadata_location = answer.metadata_location;
+        let hidden = answer.hidden_reference.map(|name| {
+            Arc::from(format!(
+                "reference `{name}` of a format version 1 table cannot be kept: upgrade the table to version 2"
+            ))
+        });
         Ok(LoadedTable {
             ident: ident.clone(),
             metadata_location: metadata_location.ok_or_else(|| damaged("the catalog names no metadata file".into()))?,
             metadata: Arc::new(answer.metadata),
             io: store.file_io(),
             store,
-            read_only: self.read_only.clone(),
+            read_only: self.read_only.clone().or(hidden),
         })
     }
 
@@ -115,10 +120,10 @@ impl RestCatalog {
                     let ident = ident.clone();
                     match outcome(answer.status) {
                         Outcome::Done => return Ok(answer.body),
-                        // Also after a send that may have been applied: who reloads the table sees which it was.
-                        Outcome::Conflict => return Err(SwapError::Conflict { ident, detail: said }),
-                        // From here on only the first send says that nothing was applied.
+                        // From here on only the first send says that nothing was applied: a server answers 409 also to a key whose
+                        // first request it is still working on.
                         _ if sent > 1 => said.into(),
+                        Outcome::Conflict => return Err(SwapError::Conflict { ident, detail: said }),
                         Outcome::Permanent => return Err(SwapError::Permanent { ident, source: said.into() }),
                         Outcome::NotAllowed => {
                             let source = format!("{said}: the catalog does not let this identity commit").into();

@@ -52,12 +52,17 @@ pub async fn replace(
         tries: 0,
         conflicts: 0,
         outdated: 0,
+        in_doubt: false,
     };
     let mut table = request.newest.as_ref().unwrap_or(&request.base).clone();
     loop {
-        match run.try_on(&table).await? {
-            Tried::Committed(committed) => return Ok(committed),
-            Tried::TryOn(moved) => table = moved,
+        match run.try_on(&table).await {
+            Ok(Tried::Committed(committed)) => return Ok(committed),
+            Ok(Tried::TryOn(moved)) => table = moved,
+            Err(error) if run.in_doubt && !matches!(error, CommitError::Unknown { .. }) => {
+                return Err(run.unknown(error.into()));
+            }
+            Err(error) => return Err(error),
         }
     }
 }
@@ -73,6 +78,9 @@ struct Run<'a> {
     conflicts: u32,
     /// Versions that could not be built on and were no longer current.
     outdated: u32,
+    /// A try was refused though the branch had not moved: what refused it may have been our own request, which is still being worked on
+    /// (a resent one, by us or by a proxy between). It may land at any time, so nothing that it names is removed and no failure is certain.
+    in_doubt: bool,
 }
 
 /// How a try ended that did not end the commit with an error.
@@ -108,7 +116,7 @@ impl Run<'_> {
         if may_be_stale && let Some(newer) = self.moved_on(table).await {
             return Ok(Tried::TryOn(newer));
         }
-        self.builder.clean_up(table).await;
+        self.drop_manifests(table).await;
         Err(error)
     }
 
@@ -164,19 +172,34 @@ impl Run<'_> {
         if let Some(committed) = self.committed(moved.clone()) {
             return Ok(Tried::Committed(committed));
         }
-        attempt.clean_up(&table.io).await;
+        if self.head(&moved) == self.head(table) {
+            self.in_doubt = true;
+        } else {
+            attempt.clean_up(&table.io).await;
+        }
         if used_up {
-            self.builder.clean_up(table).await;
+            self.drop_manifests(table).await;
             return Err(CommitError::ConflictsUsedUp { ident, conflicts: self.conflicts, last: refusal });
         }
         tracing::info!(table = %ident, conflicts = self.conflicts, refusal, "commit conflict, trying on the new head");
         Ok(Tried::TryOn(moved))
     }
 
-    /// Removes all that the commit wrote: no try of it is or will be in the table.
+    fn head(&self, table: &LoadedTable) -> Option<i64> {
+        table.head(&self.request.branch).map(|snapshot| snapshot.snapshot_id())
+    }
+
+    /// Removes what a try wrote that was not sent or was refused for good, and what all tries share.
     async fn void(&mut self, attempt: Attempt, table: &LoadedTable) {
         attempt.clean_up(&table.io).await;
-        self.builder.clean_up(table).await;
+        self.drop_manifests(table).await;
+    }
+
+    /// Removes the manifests that all tries share, unless one of them may still land.
+    async fn drop_manifests(&mut self, table: &LoadedTable) {
+        if !self.in_doubt {
+            self.builder.clean_up(table).await;
+        }
     }
 
     /// The answer, when the version of the table has our snapshot. One that was rolled back since counts too: it was applied, and its

@@ -132,13 +132,16 @@ async fn what_they_may_not_do_is_left_to_the_configured_identity() {
 async fn credentials_are_renewed_ahead_of_their_end() {
     let id = container("renewed").await;
     let double = double(|number| match number {
-        1 => (200, with(json!({SAS: format!("{}x", sas("rcw", 60))}))),
+        1 => (200, with(json!({SAS: sas("rcw", 5)}))),
         _ => (200, with(json!({SAS: sas("rcw", 3600)}))),
     })
     .await;
     let (_catalog, table) = load(&double, "").await;
-    // The first signature is none, and would be refused.
     put(table.blobs().as_ref(), &id).await.unwrap();
+    assert_eq!(double.count("GET", TABLE), 1);
+    // In the last fifth of its life.
+    tokio::time::sleep(std::time::Duration::from_millis(4_200)).await;
+    assert_eq!(table.blobs().read_all(&id).await.unwrap(), "1");
     assert_eq!(table.blobs().read_all(&id).await.unwrap(), "1");
     assert_eq!(double.count("GET", TABLE), 2);
 }
@@ -149,14 +152,73 @@ async fn credentials_that_cannot_be_renewed_are_used_to_their_end() {
     let down = Arc::new(AtomicU16::new(200));
     let status = Arc::clone(&down);
     let double = double(move |_| match status.load(Ordering::SeqCst) {
-        200 => (200, with(json!({SAS: sas("rcw", 60)}))),
+        200 => (200, with(json!({SAS: sas("rcw", 40)}))),
         status => (status, error(status, "ServiceUnavailableException")),
     })
     .await;
     let (_catalog, table) = load(&double, "").await;
     down.store(503, Ordering::SeqCst);
+    tokio::time::sleep(std::time::Duration::from_millis(32_500)).await;
     put(table.blobs().as_ref(), &id).await.unwrap();
     let asked = double.count("GET", TABLE);
     put(table.blobs().as_ref(), &id).await.unwrap();
     assert_eq!(double.count("GET", TABLE), asked, "not asked again at once");
+}
+
+#[tokio::test]
+async fn a_signature_that_is_revoked_is_replaced_once() {
+    let id = container("revoked").await;
+    let double = double(|number| match number {
+        1 => (200, with(json!({SAS: format!("{}x", sas("rcw", 3600))}))),
+        _ => (200, with(json!({SAS: sas("rcw", 3600)}))),
+    })
+    .await;
+    let (_catalog, table) = load(&double, "").await;
+    put(table.blobs().as_ref(), &id).await.unwrap();
+    assert_eq!(double.count("GET", TABLE), 2);
+    // Who may not do something at all is told so, and the catalog is not asked each time.
+    for _ in 0..3 {
+        let denied = table.blobs().delete(&id).await;
+        assert!(matches!(denied, Err(StorageError::Denied { .. })), "{denied:?}");
+    }
+    assert_eq!(double.count("GET", TABLE), 2);
+}
+
+#[tokio::test]
+async fn credentials_that_ended_and_cannot_be_renewed_are_a_reason_to_try_later() {
+    let id = container("ended").await;
+    let down = Arc::new(AtomicU16::new(200));
+    let status = Arc::clone(&down);
+    let double = double(move |_| match status.load(Ordering::SeqCst) {
+        200 => (200, with(json!({SAS: sas("rcw", -1)}))),
+        status => (status, error(status, "ServiceUnavailableException")),
+    })
+    .await;
+    let (_catalog, table) = load(&double, "").await;
+    down.store(503, Ordering::SeqCst);
+    let error = table.blobs().read_all(&id).await.unwrap_err();
+    assert!(error.is_retryable(), "{error:?}");
+    assert!(error.to_string().contains("could not be renewed"), "{error}");
+}
+
+#[tokio::test]
+async fn short_lived_credentials_are_not_renewed_for_each_request() {
+    let id = container("short").await;
+    let double = double(|_| (200, with(json!({SAS: sas("rcw", 60)})))).await;
+    let (_catalog, table) = load(&double, "").await;
+    for _ in 0..3 {
+        put(table.blobs().as_ref(), &id).await.unwrap();
+    }
+    assert_eq!(double.count("GET", TABLE), 1);
+}
+
+/// A sweep that lists as one and deletes as another may see what it must not touch.
+#[tokio::test]
+async fn who_may_list_and_not_delete_sweeps_as_the_configured_identity() {
+    let id = container("listing").await;
+    let double = double(|_| (200, with(json!({SAS: sas("rcwl", 3600)})))).await;
+    let (_catalog, table) = load(&double, "").await;
+    put(table.blobs().as_ref(), &id).await.unwrap();
+    let listed = table.blobs().list(&id.with_key("wh/")).try_collect::<Vec<_>>().await;
+    assert!(matches!(listed, Err(StorageError::Denied { .. })), "{listed:?}");
 }

@@ -28,6 +28,8 @@ pub enum Fault<'a> {
     NotSent,
     /// Refused for good.
     Forbidden,
+    /// Refused by a server that is still working on it, and applied before the next swap.
+    RefusedWhileUnderWay,
     /// The next loads fail, then as `AppliedThenRefused`.
     AppliedThenRefusedThenDown,
 }
@@ -45,6 +47,7 @@ pub struct Faulty<'a> {
     faults: Mutex<VecDeque<Fault<'a>>>,
     down: Mutex<bool>,
     pub requirements: Mutex<Vec<Vec<TableRequirement>>>,
+    under_way: Mutex<Option<(LoadedTable, Vec<TableUpdate>, Vec<TableRequirement>)>>,
 }
 
 impl std::fmt::Debug for Faulty<'_> {
@@ -55,7 +58,21 @@ impl std::fmt::Debug for Faulty<'_> {
 
 impl<'a> Faulty<'a> {
     pub fn new(behind: &'a dyn Catalog, faults: Vec<Fault<'a>>) -> Self {
-        Self { behind, faults: Mutex::new(faults.into()), down: Mutex::new(false), requirements: Mutex::default() }
+        Self {
+            behind,
+            faults: Mutex::new(faults.into()),
+            down: Mutex::new(false),
+            requirements: Mutex::default(),
+            under_way: Mutex::default(),
+        }
+    }
+
+    /// Applies what is still under way.
+    pub async fn land(&self) {
+        let landed = self.under_way.lock().unwrap().take();
+        if let Some((table, updates, requirements)) = landed {
+            self.behind.swap(&table, updates, requirements).await.unwrap();
+        }
     }
 }
 
@@ -83,6 +100,7 @@ impl Catalog for Faulty<'_> {
         requirements: Vec<TableRequirement>,
     ) -> Result<LoadedTable, SwapError> {
         self.requirements.lock().unwrap().push(requirements.clone());
+        self.land().await;
         let ident = table.ident.clone();
         let fault = self.faults.lock().unwrap().pop_front();
         let conflict = || SwapError::Conflict { ident: ident.clone(), detail: "409".into() };
@@ -109,6 +127,10 @@ impl Catalog for Faulty<'_> {
             }
             Some(Fault::Ignored) => Ok(table.clone()),
             Some(Fault::Refused) => Err(conflict()),
+            Some(Fault::RefusedWhileUnderWay) => {
+                *self.under_way.lock().unwrap() = Some((table.clone(), updates, requirements));
+                Err(conflict())
+            }
             Some(Fault::NotSent) => Err(SwapError::NotSent { ident, source: "no route".into() }),
             Some(Fault::Forbidden) => Err(SwapError::Permanent { ident, source: "403".into() }),
         }

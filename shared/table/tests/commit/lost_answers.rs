@@ -93,3 +93,28 @@ async fn what_was_never_applied_is_cleaned_up() {
         assert!(lake.io.exists(format!("{}/data/{output}", lake.location().await)).await.unwrap());
     }
 }
+
+/// A server may answer 409 to the second delivery of a request while it works on the first.
+#[tokio::test]
+async fn a_refused_request_that_lands_later_finds_all_its_files() {
+    let (lake, result, output, _) = one_fault(Fault::RefusedWhileUnderWay).await;
+    assert_committed_once(&lake, result, &output).await;
+
+    // Also when it lands after the commit was given up, in whatever way.
+    for last in [Fault::RefusedWhileUnderWay, Fault::NotSent, Fault::Forbidden] {
+        let lake = by_p().await;
+        lake.append(vec![file("f1", "a", 1), file("f2", "a", 2)]).await;
+        let request = lake.request(&["f1", "f2"], "h").await;
+        let output = name(&request.outputs[0].path);
+        let retry_max = if matches!(last, Fault::RefusedWhileUnderWay) { 0 } else { 1 };
+        let faults = if retry_max == 0 { vec![last] } else { vec![Fault::Refused, last] };
+        let faulty = Faulty::new(&lake.catalog, faults);
+        let policy = CommitPolicy { retry_max, unknown_reloads: 1, ..at_once() };
+        let error = replace(&faulty, request, policy).await.unwrap_err();
+        assert_unknown_and_nothing_removed(&lake, error, &output).await;
+        faulty.land().await;
+        if retry_max == 0 {
+            assert_eq!(live(&lake.load().await, "main").await, [output]);
+        }
+    }
+}

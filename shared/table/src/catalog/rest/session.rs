@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use firn_config::{RestAuth, RestCatalog};
 use firn_storage::TokenSource;
-use iceberg::spec::TableMetadata;
+use iceberg::spec::{FormatVersion, TableMetadata};
 use rand::Rng;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -19,6 +19,7 @@ use super::route::{self, Routes};
 use super::settings::ServerSettings;
 use super::transport::{Answer, Request, Transport, TransportError, headers};
 use super::vended::{Place, Signature, StorageCredential, signatures};
+use crate::catalog::metadata_file::HiddenReferences;
 use crate::error::Source;
 use crate::ident::TableIdent;
 
@@ -57,6 +58,14 @@ pub(super) struct TableAnswer {
     config: Option<HashMap<String, String>>,
     #[serde(default)]
     storage_credentials: Option<Vec<StorageCredential>>,
+    /// A tag, a branch or settings of `main` in a version 1 table, which the metadata above lacks.
+    #[serde(skip)]
+    pub(super) hidden_reference: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct HiddenAnswer {
+    metadata: HiddenReferences,
 }
 
 impl TableAnswer {
@@ -172,7 +181,13 @@ impl Session {
     pub(super) async fn table(&self, ident: &TableIdent) -> Result<TableAnswer, SessionError> {
         let url = self.table_url(ident);
         let answer = self.ask(Method::GET, &url, None).await?;
-        serde_json::from_slice(&answer.body).map_err(|error| SessionError::Odd(format!("{url}: {error}")))
+        let odd = |error: serde_json::Error| SessionError::Odd(format!("{url}: {error}"));
+        let mut found: TableAnswer = serde_json::from_slice(&answer.body).map_err(odd)?;
+        if found.metadata.format_version() == FormatVersion::V1 {
+            let hidden: HiddenAnswer = serde_json::from_slice(&answer.body).map_err(odd)?;
+            found.hidden_reference = hidden.metadata.lost();
+        }
+        Ok(found)
     }
 
     /// The signatures of a table as they are handed out now.

@@ -12,7 +12,7 @@ struct Answer {
     defaults: BTreeMap<String, Option<String>>,
     #[serde(default)]
     overrides: BTreeMap<String, Option<String>>,
-    /// Routes that the server has; absent: those of the specification's first version.
+    /// Routes that the server has; absent or empty: those of the specification's first version.
     #[serde(default)]
     endpoints: Option<Vec<String>>,
     #[serde(default, rename = "idempotency-key-lifetime")]
@@ -69,7 +69,9 @@ impl ServerSettings {
             separator: value("namespace-separator").map_or_else(|| UNIT_SEPARATOR.to_owned(), |text| decode(&text)),
             headers: merged.into_values().collect(),
             idempotency: idempotency_key_lifetime.is_some_and(|lifetime| !lifetime.is_null()),
-            commits: endpoints.is_none_or(|routes| routes.iter().any(|route| route == COMMIT)),
+            commits: endpoints
+                .filter(|routes| !routes.is_empty())
+                .is_none_or(|routes| routes.iter().any(|route| route == COMMIT)),
         })
     }
 }
@@ -123,6 +125,7 @@ mod tests {
     fn what_the_server_can_is_as_it_announces() {
         let reads = r#"{"endpoints":["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}"]}"#;
         assert!(!read(reads, &[]).commits);
+        assert!(read(r#"{"endpoints":[]}"#, &[]).commits, "nothing announced is nothing denied");
         let commits = r#"{"endpoints":["POST /v1/{prefix}/namespaces/{namespace}/tables/{table}"],"idempotency-key-lifetime":"PT30M"}"#;
         let found = read(commits, &[]);
         assert!(found.commits && found.idempotency);

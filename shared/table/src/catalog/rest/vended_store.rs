@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use firn_storage::{AzureAccount, AzureOptions, AzureStore, BlobStore, Layer, OverlayStore, SasSource};
+use firn_storage::{AzureAccount, AzureOptions, AzureStore, BlobStore, Layer, OverlayStore, SasSource, TokenError};
 
 use super::session::Session;
 use super::vended::{Place, Signature};
@@ -13,9 +13,9 @@ use crate::error::Source;
 use crate::ident::TableIdent;
 use crate::io::TableStore;
 
-/// A signature is renewed when it has less left.
+/// A signature is renewed when it has less left, or less than a fifth of what it had when it came.
 const AHEAD: Duration = Duration::from_secs(300);
-/// After a renewal that failed nobody asks for so long, as long as the signature is good.
+/// After a renewal that failed, or was asked for because of a refusal, nobody asks for so long.
 const PAUSE: Duration = Duration::from_secs(15);
 
 /// The signatures of one table, and the connections that use them.
@@ -30,9 +30,35 @@ pub(super) struct Vended {
 struct Signatures {
     session: Arc<Session>,
     ident: TableIdent,
-    held: RwLock<BTreeMap<Place, Signature>>,
+    held: RwLock<BTreeMap<Place, Held>>,
     /// Whoever holds it asks; when it may be asked again.
     renewing: tokio::sync::Mutex<Option<SystemTime>>,
+}
+
+/// A signature, and what it had left when it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Held {
+    signature: Signature,
+    lifetime: Duration,
+}
+
+impl Held {
+    fn new(signature: Signature) -> Self {
+        let mut held = Self { signature, lifetime: Duration::ZERO };
+        held.lifetime = held.left();
+        held
+    }
+
+    fn left(&self) -> Duration {
+        match self.signature.ends {
+            Some(ends) => ends.duration_since(SystemTime::now()).unwrap_or_default(),
+            None => Duration::MAX,
+        }
+    }
+
+    fn is_to_be_renewed(&self) -> bool {
+        self.left() <= AHEAD.min(self.lifetime / 5)
+    }
 }
 
 impl Vended {
@@ -56,15 +82,17 @@ impl Vended {
     ) -> Result<TableStore, Source> {
         let mut layers = Vec::new();
         for (place, signature) in &signatures {
+            // A sweep lists and deletes as one and the same.
+            let sweeps = signature.lists && signature.deletes;
             layers.push(Layer {
                 prefix: place.prefix.clone(),
                 store: Arc::new(self.way_to(place, account)?),
-                lists: signature.lists,
-                deletes: signature.deletes,
+                lists: sweeps,
+                deletes: sweeps,
             });
         }
         let empty = layers.is_empty();
-        *self.signatures.held.write().unwrap_or_else(PoisonError::into_inner) = signatures;
+        self.signatures.hold(signatures);
         if empty {
             return Ok(configured.clone());
         }
@@ -91,52 +119,81 @@ impl Vended {
 }
 
 impl Signatures {
-    fn held(&self, place: &Place) -> Option<Signature> {
+    fn held(&self, place: &Place) -> Option<Held> {
         self.held.read().unwrap_or_else(PoisonError::into_inner).get(place).cloned()
     }
 
+    /// A place that the catalog names no more keeps its last signature: the service says what it thinks of it.
+    fn hold(&self, signatures: BTreeMap<Place, Signature>) {
+        let mut all = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        all.extend(signatures.into_iter().map(|(place, signature)| (place, Held::new(signature))));
+    }
+
     /// The signature for the next request. One caller renews it; the others go on with the old one as long as it is good.
-    async fn current(&self, place: &Place) -> Option<Signature> {
-        let held = self.held(place)?;
-        let left = left(&held);
-        if left > AHEAD {
-            return Some(held);
+    async fn current(&self, place: &Place) -> Result<Signature, TokenError> {
+        let held = self.held(place).ok_or_else(|| self.none("the catalog hands out none for this place"))?;
+        if !held.is_to_be_renewed() {
+            return Ok(held.signature);
         }
         let mut renewing = match self.renewing.try_lock() {
             Ok(renewing) => renewing,
-            Err(_) if left > Duration::ZERO => return Some(held),
+            Err(_) if held.left() > Duration::ZERO => return Ok(held.signature),
             Err(_) => self.renewing.lock().await,
         };
         // Another caller was faster, or has just failed.
-        let paused = renewing.is_some_and(|until| until > SystemTime::now());
-        if let Some(newer) = self.held(place).filter(|newer| *newer != held || paused) {
+        let mut failed = None;
+        if self.held(place).as_ref() == Some(&held) && !is_paused(*renewing) {
+            failed = self.renew(&mut renewing).await.err();
+        }
+        let newest = self.held(place).unwrap_or(held);
+        if newest.left() == Duration::ZERO {
+            return Err(self.none(&failed.map_or_else(|| "the catalog gave no other".to_owned(), |e| e.to_string())));
+        }
+        Ok(newest.signature)
+    }
+
+    /// Another signature than `refused`: one that came meanwhile, or one that is asked for now, unless that was done a moment ago.
+    async fn another(&self, place: &Place, refused: &str) -> Option<Signature> {
+        let other = || self.held(place).map(|held| held.signature).filter(|held| held.query.expose() != refused);
+        if let Some(newer) = other() {
             return Some(newer);
         }
-        match self.renewed().await {
+        let mut renewing = self.renewing.lock().await;
+        if other().is_none() && !is_paused(*renewing) && self.renew(&mut renewing).await.is_ok() {
+            // Who may not do something at all is refused for each signature.
+            *renewing = Some(SystemTime::now() + PAUSE);
+        }
+        other()
+    }
+
+    async fn renew(&self, renewing: &mut Option<SystemTime>) -> Result<(), Source> {
+        match self.session.signatures(&self.ident).await {
             Ok(signatures) => {
                 *renewing = None;
-                let mut all = self.held.write().unwrap_or_else(PoisonError::into_inner);
-                // A place that the catalog names no more keeps its last signature: the service says what it thinks of it.
-                all.extend(signatures);
+                self.hold(signatures);
+                Ok(())
             }
             Err(error) => {
                 *renewing = Some(SystemTime::now() + PAUSE);
-                tracing::warn!(table = %self.ident, left_seconds = left.as_secs(), "vended credentials could not be renewed yet: {error}");
+                tracing::warn!(table = %self.ident, "vended credentials could not be renewed yet: {error}");
+                Err(error.into())
             }
         }
-        self.held(place)
     }
 
-    async fn renewed(&self) -> Result<BTreeMap<Place, Signature>, Source> {
-        Ok(self.session.signatures(&self.ident).await?)
+    fn none(&self, why: &str) -> TokenError {
+        TokenError::Later {
+            credential: format!("account: the storage credentials that the catalog vends with `{}`", self.ident),
+            detail: format!("they have ended and could not be renewed: {why}"),
+            remedy: "look whether the catalog answers; Firn tries again",
+            retry_after: PAUSE,
+            reached: true,
+        }
     }
 }
 
-fn left(signature: &Signature) -> Duration {
-    match signature.ends {
-        Some(ends) => ends.duration_since(SystemTime::now()).unwrap_or_default(),
-        None => Duration::MAX,
-    }
+fn is_paused(until: Option<SystemTime>) -> bool {
+    until.is_some_and(|until| until > SystemTime::now())
 }
 
 /// The signatures for one place.
@@ -148,8 +205,11 @@ struct OfPlace {
 
 #[async_trait]
 impl SasSource for OfPlace {
-    async fn sas(&self) -> String {
-        let signature = self.all.current(&self.place).await;
-        signature.map(|signature| signature.query.expose().to_owned()).unwrap_or_default()
+    async fn sas(&self) -> Result<String, TokenError> {
+        Ok(self.all.current(&self.place).await?.query.expose().to_owned())
+    }
+
+    async fn another(&self, refused: &str) -> Option<String> {
+        Some(self.all.another(&self.place, refused).await?.query.expose().to_owned())
     }
 }
