@@ -15,6 +15,7 @@ pub struct TableTime {
     column: Option<TimeColumn>,
     specs: HashMap<i32, Arc<SpecTypes>>,
     highest: Option<Moment>,
+    now: Option<Moment>,
 }
 
 impl TableTime {
@@ -31,13 +32,14 @@ impl TableTime {
         }
         let Some(column) = TimeColumn::of_partitions(table, name)? else { return Ok(Self::default()) };
         let highest = highest_time(table, &dataset.branch, &column).await?;
-        Ok(Self { column: Some(column), specs: table.spec_types()?, highest })
+        let now = Some(Moment(chrono::Utc::now().timestamp_micros()));
+        Ok(Self { column: Some(column), specs: table.spec_types()?, highest, now })
     }
 
     /// When a partition ends, and how far the table is.
     pub fn of(&self, key: &PartitionKey) -> PartitionTime {
         let spec = self.specs.get(&key.spec_id);
         let end = self.column.as_ref().zip(spec).and_then(|(column, spec)| column.end(spec, key));
-        PartitionTime { end, highest: self.highest }
+        PartitionTime { end, highest: self.highest, now: self.now }
     }
 }

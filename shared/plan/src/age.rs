@@ -11,6 +11,17 @@ pub struct PartitionTime {
     pub end: Option<Moment>,
     /// The highest time of the whole table; None when no file says.
     pub highest: Option<Moment>,
+    /// This machine's time, which the table cannot be ahead of; None: not known.
+    pub now: Option<Moment>,
+}
+
+impl PartitionTime {
+    /// How far the table is. One row from the future, of a writer whose clock runs ahead, does not make today a thing of the past.
+    /// Times without a zone are taken for UTC.
+    fn reached(&self) -> Option<Moment> {
+        let highest = self.highest?;
+        Some(self.now.map_or(highest, |now| highest.min(now)))
+    }
 }
 
 /// Whether a partition is cold.
@@ -25,7 +36,7 @@ pub enum Coldness {
     Warm {
         /// The time from which it is cold.
         cold_at: Moment,
-        /// The table's highest time.
+        /// How far the table is.
         highest: Option<Moment>,
     },
     /// The table's time is past the partition's end by `compactColdAfter` at least.
@@ -41,7 +52,7 @@ impl Coldness {
         let Some(cold_after) = cold_after else { return Coldness::Off };
         let Some(end) = time.end else { return Coldness::NoEnd };
         let cold_at = Moment(end.0.saturating_add(cold_after));
-        match time.highest {
+        match time.reached() {
             Some(highest) if cold_at <= highest => Coldness::Cold { end },
             highest => Coldness::Warm { cold_at, highest },
         }
@@ -78,7 +89,7 @@ mod tests {
     use super::*;
 
     fn coldness(end: i64, highest: Option<i64>) -> Coldness {
-        Coldness::of(PartitionTime { end: Some(Moment(end)), highest: highest.map(Moment) }, Some(10))
+        Coldness::of(PartitionTime { end: Some(Moment(end)), highest: highest.map(Moment), now: None }, Some(10))
     }
 
     #[test]
@@ -91,8 +102,20 @@ mod tests {
     }
 
     #[test]
+    fn a_row_from_the_future_makes_nothing_cold() {
+        let time = |now: i64| PartitionTime {
+            end: Some(Moment(100)),
+            highest: Some(Moment(9_000_000)),
+            now: Some(Moment(now)),
+        };
+        let warm = Coldness::Warm { cold_at: Moment(110), highest: Some(Moment(109)) };
+        assert_eq!(Coldness::of(time(109), Some(10)), warm);
+        assert!(Coldness::of(time(110), Some(10)).is_cold(), "when its time has come");
+    }
+
+    #[test]
     fn without_an_end_or_a_setting_nothing_is_cold() {
-        let time = PartitionTime { end: None, highest: Some(Moment(5)) };
+        let time = PartitionTime { end: None, highest: Some(Moment(5)), now: None };
         assert_eq!(Coldness::of(time, Some(0)).left(), Some(LeftReason::NoEndInTime));
         let time = PartitionTime { end: Some(Moment(1)), ..time };
         assert_eq!(Coldness::of(time, None).left(), Some(LeftReason::ColdIsOff));

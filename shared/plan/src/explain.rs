@@ -40,9 +40,11 @@ pub struct Explanation {
     pub rules: Vec<RuleVerdict>,
 }
 
-/// Asks every predicate of a partition.
+/// Asks every predicate of a partition. `under_full` are the same files with their key ranges, which full always reads and the others only
+/// where [`crate::wants_key_ranges`] says so.
 pub fn explain_partition(
     partition: PartitionFiles<'_>,
+    under_full: PartitionFiles<'_>,
     table: &TableRules<'_>,
     settings: &PlanSettings,
 ) -> Explanation {
@@ -53,7 +55,7 @@ pub fn explain_partition(
     let verdict = |rule: &Rule| RuleVerdict {
         rule: *rule,
         asks: rule_predicate(*rule).to_string(),
-        decision: plan_partition(partition, table, settings, *rule),
+        decision: plan_partition(if *rule == Rule::Full { under_full } else { partition }, table, settings, *rule),
     };
     Explanation {
         counts: counts_of(&partition, settings),

@@ -41,15 +41,12 @@ pub fn decide_by_counts(counts: Counts, settings: &PlanSettings, rule: Rule) -> 
 }
 
 /// Whether key ranges may change what one of `rules` does, so that footers are worth reading for them: under full always, in a cold
-/// partition only beside files that are large enough to be left as they are.
+/// partition beside files that are large enough to be left as they are. The latter whatever the rules are: whoever does the work of one
+/// rule must come to the decision that the planner came to with all of them.
 pub fn wants_key_ranges(counts: Counts, settings: &PlanSettings, rules: &[Rule]) -> bool {
-    rules.iter().any(|rule| match rule {
-        Rule::Full => counts.files > 1,
-        Rule::Cold => {
-            counts.large_files > 0 && decide_by_counts(counts, settings, Rule::Cold) == SizeDecision::LookAtFiles
-        }
-        Rule::Backlog | Rule::Tier | Rule::Backfill | Rule::Schedule | Rule::Manual => false,
-    })
+    let is_full = rules.contains(&Rule::Full) && counts.files > 1;
+    let looks = || decide_by_counts(counts, settings, Rule::Cold) == SizeDecision::LookAtFiles;
+    is_full || (counts.large_files > 0 && looks())
 }
 
 #[cfg(test)]
@@ -65,7 +62,9 @@ mod tests {
         assert!(!wants(cold, &[Rule::Cold, Rule::Tier]));
         let large = Counts { large_files: 1, ..cold };
         assert!(wants(large, &[Rule::Schedule, Rule::Cold]));
-        assert!(!wants(large, &[Rule::Schedule, Rule::Tier, Rule::Backlog]));
+        for rule in Rule::ALL {
+            assert!(wants(large, &[rule]), "the worker of {rule} sees what the planner saw");
+        }
         assert!(!wants(Counts { coldness: Coldness::Off, ..large }, &[Rule::Cold]));
         assert!(!wants(Counts { files: 1, ..large }, &[Rule::Cold, Rule::Full]));
     }

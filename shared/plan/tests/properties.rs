@@ -85,7 +85,7 @@ fn rule() -> impl Strategy<Value = Rule> {
 }
 
 /// Past its end, unless `compactColdAfter` is off.
-const PAST: PartitionTime = PartitionTime { end: Some(Moment(0)), highest: Some(Moment(1)) };
+const PAST: PartitionTime = PartitionTime { end: Some(Moment(0)), highest: Some(Moment(1)), now: None };
 
 fn decide(files: &[File], order: &RowOrder, settings: &PlanSettings, rule: Rule) -> PartitionDecision {
     let table = TableRules { format_version: 2, enabled: true, order };

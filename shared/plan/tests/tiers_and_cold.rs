@@ -11,7 +11,7 @@ use firn_plan::{PartitionDecision, PartitionFiles, PartitionTime, PlanSettings, 
 const KB: u64 = 1 << 10;
 const K: (u8, u8) = (1, 1);
 /// The partition ended at 0, and the table is an hour past it.
-const PAST: PartitionTime = PartitionTime { end: Some(Moment(0)), highest: Some(Moment(3_600_000_000)) };
+const PAST: PartitionTime = PartitionTime { end: Some(Moment(0)), highest: Some(Moment(3_600_000_000)), now: None };
 
 fn settings() -> PlanSettings {
     PlanSettings::default().with_times(Some(8), Some(3_600_000_000))

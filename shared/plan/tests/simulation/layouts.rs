@@ -19,6 +19,7 @@ fn file(bytes: u64, series: (u16, u16), proved: bool) -> SimFile {
 /// A commit a file, in this order; then data of the next day, if the first one is to be cold.
 fn world(commits: Vec<Vec<SimFile>>, is_cold: bool) -> World {
     let mut world = World::default();
+    world.now = 2 * DAY;
     for commit in commits {
         world.commit(commit);
     }

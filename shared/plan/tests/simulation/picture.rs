@@ -19,6 +19,7 @@ impl Scenario {
         let mut world = World::default();
         let settings = defaults();
         for minute in 0..self.days * DAY {
+            world.now = minute;
             for commit in self.writers.iter().flat_map(|writer| writer.commits(minute)) {
                 world.commit(commit);
             }

@@ -134,7 +134,7 @@ fn a_clock_that_runs_ahead() {
 fn no_byte_is_written_again_more_often_than_promised() {
     let routine = ((128 * MB / (64 * KB)) as f64).log(4.0) + 1.0;
     let mut amplifications = Vec::new();
-    for scenario in [minutes(), five_minutes(), trickle(), several(), uneven(), burst()] {
+    for scenario in [minutes(), five_minutes(), trickle(), several(), uneven(), burst(), ahead()] {
         let world = scenario.play(Policy::Firn, |_, _| {});
         let (most_routine, most_cold) = world.most_again;
         assert!(f64::from(most_routine) <= routine, "{}: {most_routine} times", scenario.what);
@@ -142,11 +142,10 @@ fn no_byte_is_written_again_more_often_than_promised() {
         amplifications.push(world.amplification());
     }
     // With late data a closed day is written again each time that it has grown by a quarter.
-    for scenario in [late(), ahead()] {
-        let world = scenario.play(Policy::Firn, |_, _| {});
-        assert!(f64::from(world.most_again.0) <= routine + 1.0, "{}: {:?}", scenario.what, world.most_again);
-        amplifications.push(world.amplification());
-    }
+    let world = late().play(Policy::Firn, |_, _| {});
+    assert!(f64::from(world.most_again.0) <= routine + 1.0, "{:?}", world.most_again);
+    assert!(world.most_again.1 <= 3, "{:?}", world.most_again);
+    amplifications.push(world.amplification());
     let mean = amplifications.iter().sum::<f64>() / amplifications.len() as f64;
     println!("written again for each byte that came, mean of all scenarios: {mean:.2} ({amplifications:.2?})");
     assert!(mean < 4.0, "{mean}");

@@ -81,6 +81,8 @@ pub struct World {
     pub rewritten: u64,
     pub merges: u64,
     pub most_again: (u32, u32),
+    /// The minute that it is.
+    pub now: i64,
     commits: i64,
     outputs: u64,
 }
@@ -104,7 +106,7 @@ impl World {
     pub fn time(&self, day: i64) -> PartitionTime {
         let micros = |minute: i64| Moment(minute * 60_000_000);
         let highest = self.days.values().flatten().map(|file| file.minutes.1).max();
-        PartitionTime { end: Some(micros((day + 1) * DAY)), highest: highest.map(micros) }
+        PartitionTime { end: Some(micros((day + 1) * DAY)), highest: highest.map(micros), now: Some(micros(self.now)) }
     }
 
     /// Replaces files of a day by what a merge of them writes.
