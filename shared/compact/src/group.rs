@@ -1,23 +1,20 @@
-//! One group of files: open, merge, prove, commit.
+//! One group of files: open, merge, prove, and have it committed ([`crate::commit`]).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use firn_columnar::{
     ColumnarError, EngineLimits, MergeError, MergeInput, MergeReport, MergeRequest, ReadGate, Space, StopFlag,
-    TempSpace, merge_group, proof, verify_file,
+    TempSpace, merge_group, verify_file,
 };
-use firn_config::{Dataset, DedupOperation, Verify};
+use firn_config::{Dataset, Verify};
 use firn_model::{LeftReason, Outcome, PartitionKey, RowOrder, Rule};
 use firn_plan::Group;
 use firn_table::commit::AlreadyDone;
-use firn_table::{
-    CommitError, CommitPolicy, LoadedTable, NewDataFile, NewFileMetrics, ReplaceOperation, ReplaceRequest,
-    already_done, replace,
-};
+use firn_table::{LoadedTable, already_done};
 use tokio::runtime::Handle;
 
-use crate::control::{Abandoned, GroupPlace, RunControl, Step};
+use crate::commit::commit_in_turn;
+use crate::control::{GroupPlace, RunControl, Step};
 use crate::naming::{HashedInputs, inputs_hash};
 use crate::open::{KEPT_OPEN, Opener, name_mapping, whole_bytes};
 use crate::report::{Failure, GroupReport};
@@ -25,7 +22,7 @@ use crate::services::Services;
 use crate::settings::JobSettings;
 use crate::upload::{GroupOutputs, UPLOAD_MEMORY, Uploaded};
 
-const STOPPED: &str = "stopped before the commit";
+pub(crate) const STOPPED: &str = "stopped before the commit";
 
 /// One group of a planned partition.
 #[derive(Debug)]
@@ -74,12 +71,12 @@ pub enum GroupEnd {
 }
 
 impl GroupEnd {
-    fn step_refused(reason: String) -> Self {
+    pub(crate) fn step_refused(reason: String) -> Self {
         GroupEnd::Ended(Outcome::Retry, reason)
     }
 
     /// Why the group for certain is not in the table; None when it is, or when nobody knows.
-    fn why_not_committed(&self) -> Option<&str> {
+    pub(crate) fn why_not_committed(&self) -> Option<&str> {
         match self {
             GroupEnd::Committed(..) | GroupEnd::Ended(Outcome::Unknown, _) => None,
             GroupEnd::Superseded(reason)
@@ -92,9 +89,9 @@ impl GroupEnd {
 }
 
 /// What the merging thread hands back.
-struct Merged {
-    report: MergeReport,
-    uploaded: Vec<Uploaded>,
+pub(crate) struct Merged {
+    pub(crate) report: MergeReport,
+    pub(crate) uploaded: Vec<Uploaded>,
 }
 
 /// Merges and commits one group.
@@ -251,152 +248,4 @@ fn merge_end(error: MergeError, settings: &JobSettings) -> GroupEnd {
         | MergeError::Columnar(ColumnarError::Usage { .. }) => GroupEnd::Failed(Failure::Fault, error.to_string()),
         error => GroupEnd::Failed(Failure::Permanent, error.to_string()),
     }
-}
-
-/// Commits when the table's turn comes. While waiting others committed, so the newest version is tried first.
-async fn commit_in_turn(
-    services: &Services,
-    control: &RunControl,
-    mut job: GroupJob<'_>,
-    paths: Vec<String>,
-    hash: String,
-    merged: Merged,
-) -> GroupEnd {
-    let turn = match &control.turns {
-        Some(turns) => turns.take(&job.base.uuid()).await,
-        None => None,
-    };
-    if turn.is_some() {
-        match services.catalog.load(&job.base.ident).await {
-            Ok(newest) => job.base = newest,
-            Err(error) => tracing::info!(%error, "the newest version is not known, committing on an older one"),
-        }
-    }
-    let place = job.place;
-    let table = job.base.clone();
-    let outputs: Vec<String> = merged.uploaded.iter().map(|blob| blob.path.clone()).collect();
-    let end = match control.steps.step(Step::Committing(place)).await {
-        // The stop may have come while the turn was waited for.
-        Ok(()) if control.stop.is_set() => GroupEnd::step_refused(STOPPED.into()),
-        Ok(()) => commit(services, job, paths, hash, merged).await,
-        Err(reason) => GroupEnd::step_refused(reason),
-    };
-    if let Some(turn) = turn {
-        turn.give_back().await;
-    }
-    if let Some(reason) = end.why_not_committed().filter(|_| !outputs.is_empty()) {
-        control.steps.abandoned(Abandoned { table: &table, paths: &outputs, reason }).await;
-    }
-    if matches!(end, GroupEnd::Committed(..))
-        && let Err(reason) = control.steps.step(Step::Committed(place)).await
-    {
-        // The commit stands; whoever stops this run stops it at its next step.
-        tracing::info!(reason, "the step after a commit was refused");
-    }
-    end
-}
-
-async fn commit(services: &Services, job: GroupJob<'_>, paths: Vec<String>, hash: String, merged: Merged) -> GroupEnd {
-    let report = &merged.report;
-    let files_in = paths.len() as u64;
-    let bytes_in = job.group.bytes();
-    let bytes_out = merged.uploaded.iter().map(|blob| blob.size).sum();
-    let newest = job.group.data_sequence_number();
-    let operation = match job.settings.dedup_operation {
-        DedupOperation::Overwrite if report.duplicates_dropped > 0 => ReplaceOperation::Overwrite,
-        _ => ReplaceOperation::Replace,
-    };
-    let outputs: Vec<NewDataFile> = report
-        .outputs
-        .iter()
-        .zip(&merged.uploaded)
-        .map(|(written, blob)| NewDataFile {
-            path: blob.path.clone(),
-            size: blob.size,
-            rows: written.finished.rows,
-            metrics: metrics(&written.finished.metrics),
-            sort_order_id: job.order.table_sort_order_id,
-        })
-        .collect();
-    let request = ReplaceRequest {
-        base: job.planned.clone(),
-        newest: Some(job.base),
-        branch: job.dataset.branch.clone(),
-        partition: job.partition.clone(),
-        inputs: paths,
-        outputs,
-        data_sequence_number: newest,
-        rows_removed: report.duplicates_dropped,
-        operation,
-        summary: summary(report, job.rule, job.pass, job.settings),
-        inputs_hash: hash,
-    };
-    let policy = CommitPolicy { retry_max: job.settings.commit_retry_max, ..CommitPolicy::default() };
-    match replace(&*services.catalog, request, policy).await {
-        Ok(committed) => GroupEnd::Committed(
-            GroupReport {
-                files_in,
-                files_out: merged.uploaded.len() as u64,
-                rows_in: report.rows_in,
-                rows_out: report.rows_out,
-                duplicates_dropped: report.duplicates_dropped,
-                bytes_in,
-                bytes_out,
-                snapshot_id: committed.snapshot_id,
-                conflicts: committed.conflicts,
-                tries: committed.tries,
-            },
-            Box::new(committed.table),
-        ),
-        Err(error) => commit_end(error),
-    }
-}
-
-/// What a commit error means for the partition.
-fn commit_end(error: CommitError) -> GroupEnd {
-    let reason = error.to_string();
-    match error {
-        CommitError::Superseded { .. } => GroupEnd::Superseded(reason),
-        error if error.wants_replan() => GroupEnd::PlanAgain(reason),
-        CommitError::ConflictsUsedUp { .. } | CommitError::Storage { .. } => GroupEnd::Ended(Outcome::Retry, reason),
-        CommitError::Unknown { .. } => GroupEnd::Ended(Outcome::Unknown, reason),
-        // An output that is not in the store as it was written: merge again, later.
-        CommitError::OutputMissing { .. } => GroupEnd::Ended(Outcome::Retry, reason),
-        _ => GroupEnd::Failed(Failure::Permanent, reason),
-    }
-}
-
-fn metrics(found: &firn_columnar::FileMetrics) -> NewFileMetrics {
-    NewFileMetrics {
-        column_sizes: found.column_sizes.clone(),
-        value_counts: found.value_counts.clone(),
-        null_counts: found.null_counts.clone(),
-        nan_counts: found.nan_counts.clone(),
-        lower_bounds: found.lower.clone(),
-        upper_bounds: found.upper.clone(),
-        split_offsets: found.split_offsets.clone(),
-    }
-}
-
-/// Firn's entries of the snapshot summary: enough to prove the merge again later (`docs/formats.md`).
-fn summary(report: &MergeReport, rule: Rule, pass: &str, settings: &JobSettings) -> BTreeMap<String, String> {
-    let verified = match settings.verify {
-        Verify::Stream => "stream",
-        Verify::Reread => "reread",
-    };
-    [
-        ("firn.rows-in", report.rows_in.to_string()),
-        ("firn.rows-out", report.rows_out.to_string()),
-        ("firn.duplicates-dropped", report.duplicates_dropped.to_string()),
-        ("firn.row-sum", report.sum_out.to_string()),
-        ("firn.row-sum-dropped", report.sum_dropped.to_string()),
-        ("firn.row-sum-version", proof::ROW_SUM_VERSION.to_string()),
-        ("firn.verified", verified.to_owned()),
-        ("firn.rule", rule.to_string()),
-        ("firn.pass", pass.to_owned()),
-        ("firn.version", env!("CARGO_PKG_VERSION").to_owned()),
-    ]
-    .into_iter()
-    .map(|(key, value)| (key.to_owned(), value))
-    .collect()
 }

@@ -12,6 +12,7 @@
 //! - [`host`]: what the host's functions work with; [`worker`]: one message of the queue.
 
 pub mod allocator;
+mod commit;
 pub mod control;
 pub mod group;
 pub mod host;
@@ -36,7 +37,7 @@ pub use lease_turns::LeaseTurns;
 pub use memory_budget::{MemoryBudget, Reservation};
 pub use naming::facts_hash;
 pub use open::name_mapping;
-pub use partition::{PartitionJob, plan_facts, run_partition, run_partition_with};
+pub use partition::{PartitionJob, only_if_writable, plan_facts, run_partition, run_partition_with};
 pub use ranges::prove_key_ranges;
 pub use report::{Failure, GroupReport, PartitionReport};
 pub use services::Services;

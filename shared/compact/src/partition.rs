@@ -13,7 +13,8 @@ use firn_plan::{
     Group, PartitionDecision, PartitionFiles, PartitionTime, TableRules, counts_of, plan_partition, wants_key_ranges,
 };
 use firn_table::{
-    LoadedTable, NextStep, OrderColumns, PartitionFacts, TableError, TableIdent, partition_facts, row_order,
+    CommitError, LoadedTable, NextStep, OrderColumns, PartitionFacts, TableError, TableIdent, check_writable,
+    partition_facts, row_order,
 };
 
 use crate::control::{GroupPlace, RunControl, Step};
@@ -227,9 +228,15 @@ async fn prepare(services: &Services, job: &PartitionJob<'_>) -> Result<Prepared
         files: Vec::new(),
         deletes: Vec::new(),
     });
-    let time = TableTime::load(&table, job.dataset, &[job.rule]).await.map_err(unprepared)?.of(&job.partition);
     let planned = plan_settings(job.dataset);
-    let counts = counts_of(&PartitionFiles { files: &facts.files, deletes: &facts.deletes, time }, &planned);
+    let count = |time| counts_of(&PartitionFiles { files: &facts.files, deletes: &facts.deletes, time }, &planned);
+    // Beside large files it matters under every rule whether the partition is cold: `wants_key_ranges`.
+    let asked: &[Rule] = match count(PartitionTime::default()).large_files {
+        0 => &[job.rule],
+        _ => &[job.rule, Rule::Cold],
+    };
+    let time = TableTime::load(&table, job.dataset, asked).await.map_err(unprepared)?.of(&job.partition);
+    let counts = count(time);
     if wants_key_ranges(counts, &planned, &[job.rule]) {
         prove_key_ranges(&table, &order, &mut facts).await;
     }
@@ -254,5 +261,25 @@ pub fn plan_facts(
 ) -> PartitionDecision {
     let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
     let rules = TableRules { format_version: table.format_version() as u8, enabled: table.is_enabled(), order };
-    plan_partition(partition, &rules, &plan_settings(job.dataset), job.rule)
+    let decision = plan_partition(partition, &rules, &plan_settings(job.dataset), job.rule);
+    only_if_writable(decision, table, &job.dataset.branch, &job.partition)
+}
+
+/// A decision to merge stands only where the merge could be committed, so that no work is done in vain.
+pub fn only_if_writable(
+    decision: PartitionDecision,
+    table: &LoadedTable,
+    branch: &str,
+    key: &PartitionKey,
+) -> PartitionDecision {
+    let selected = matches!(decision, PartitionDecision::Selected { .. });
+    if let Some(detail) = table.read_only.as_deref().filter(|_| selected) {
+        return PartitionDecision::Left(LeftReason::ReadOnlyCatalog { detail: detail.to_owned() });
+    }
+    match check_writable(table, branch, key.spec_id) {
+        Err(CommitError::Permanent { detail, .. }) if selected => {
+            PartitionDecision::Left(LeftReason::NotWritable { detail })
+        }
+        _ => decision,
+    }
 }

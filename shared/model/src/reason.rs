@@ -227,6 +227,11 @@ pub enum LeftReason {
     },
     /// Table property `firn.enabled=false`.
     Disabled,
+    /// A merge of the partition could not be committed: something about the table that Firn cannot write.
+    NotWritable {
+        /// What it is about the table.
+        detail: String,
+    },
     /// The catalog takes no commits.
     ReadOnlyCatalog {
         /// How that is known.
@@ -313,6 +318,7 @@ impl fmt::Display for LeftReason {
                 write!(f, "no field ids in {path} and no schema.name-mapping.default on the table")
             }
             LeftReason::Disabled => f.write_str("table property firn.enabled=false"),
+            LeftReason::NotWritable { detail } => write!(f, "{detail}"),
             LeftReason::ReadOnlyCatalog { detail } => write!(f, "{detail}: nothing can be committed"),
         }
     }

@@ -8,7 +8,7 @@ use firn_table::PartitionStats;
 use firn_telemetry::PartitionRun;
 
 use crate::events::{PassEvents, partition_result};
-use crate::load::{LoadedDataset, batches};
+use crate::load::{LoadedDataset, batches, stopped};
 use crate::report::{FailedDataset, FinishedPartition, PassError, PassSummary, Report};
 use crate::request::ManualRequest;
 
@@ -48,7 +48,7 @@ impl PassHere<'_> {
         let loaded = LoadedDataset::load(&*self.services.catalog, dataset, self.request, self.rules).await?;
         let mut wanted: Vec<&PartitionStats> = loaded.stats.iter().collect();
         if !self.by_hand {
-            if let Some(reason) = loaded.stopped() {
+            if let Some(reason) = stopped(&loaded.table) {
                 tracing::info!(dataset = dataset.name, "left: {reason}");
                 wanted.clear();
             }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use firn_compact::{TableTime, ineffective_properties, plan_settings, prove_key_ranges};
+use firn_compact::{TableTime, ineffective_properties, only_if_writable, plan_settings, prove_key_ranges};
 use firn_config::{Config, Dataset};
 use firn_model::{LeftReason, PartitionKey, RowOrder, Rule};
 use firn_plan::{
@@ -29,6 +29,14 @@ pub(crate) struct LoadedDataset<'a> {
     pub(crate) stats: Vec<PartitionStats>,
     settings: PlanSettings,
     time: TableTime,
+}
+
+/// Why nothing of a table is planned.
+pub(crate) fn stopped(table: &LoadedTable) -> Option<LeftReason> {
+    if let Some(reason) = &table.read_only {
+        return Some(LeftReason::ReadOnlyCatalog { detail: reason.to_string() });
+    }
+    (!table.is_enabled()).then_some(LeftReason::Disabled)
 }
 
 impl<'a> LoadedDataset<'a> {
@@ -64,14 +72,6 @@ impl<'a> LoadedDataset<'a> {
         Ok(Self { dataset, table, order, stats, settings, time })
     }
 
-    /// Why nothing of this table is planned.
-    pub(crate) fn stopped(&self) -> Option<LeftReason> {
-        if let Some(reason) = &self.table.read_only {
-            return Some(LeftReason::ReadOnlyCatalog { detail: reason.to_string() });
-        }
-        (!self.table.is_enabled()).then_some(LeftReason::Disabled)
-    }
-
     /// Why a partition needs no look at its files.
     pub(crate) fn left_by_counts(&self, stats: &PartitionStats, rules: &[Rule]) -> Option<(Rule, LeftReason)> {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -103,15 +103,20 @@ impl<'a> LoadedDataset<'a> {
             prove_key_ranges(&self.table, &self.order, facts).await;
         }
         let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
-        plan_by_strongest(partition, &self.rules(), &self.settings, rules)
+        let (rule, decision) = plan_by_strongest(partition, &self.rules(), &self.settings, rules);
+        (rule, only_if_writable(decision, &self.table, &self.dataset.branch, &facts.key))
     }
 
     /// What every predicate says of a partition.
     pub(crate) async fn explain(&self, facts: &mut PartitionFacts) -> Explanation {
         let time = self.time.of(&facts.key);
+        let unproved = facts.files.clone();
+        let counts = counts_of(&PartitionFiles { files: &unproved, deletes: &facts.deletes, time }, &self.settings);
         prove_key_ranges(&self.table, &self.order, facts).await;
-        let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
-        explain_partition(partition, &self.rules(), &self.settings)
+        let under_full = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
+        let proved_for_all = wants_key_ranges(counts, &self.settings, &[]);
+        let partition = if proved_for_all { under_full } else { PartitionFiles { files: &unproved, ..under_full } };
+        explain_partition(partition, under_full, &self.rules(), &self.settings)
     }
 
     fn rules(&self) -> TableRules<'_> {

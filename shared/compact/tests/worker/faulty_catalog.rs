@@ -1,12 +1,13 @@
 //! A catalog that goes wrong on demand.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use firn_table::{Catalog, LoadedTable, SqlCatalog, SwapError, TableError, TableIdent};
 use futures::future::BoxFuture;
+use iceberg::spec::{Snapshot, SnapshotReference, SnapshotRetention};
 use iceberg::{TableRequirement, TableUpdate};
 
 /// What happens instead of a swap.
@@ -31,6 +32,7 @@ pub struct FaultyCatalog {
     on_load: Mutex<Option<LoadHook>>,
     swaps: AtomicUsize,
     loads: AtomicUsize,
+    read_only: AtomicBool,
 }
 
 impl FaultyCatalog {
@@ -41,7 +43,13 @@ impl FaultyCatalog {
             on_load: Mutex::default(),
             swaps: AtomicUsize::new(0),
             loads: AtomicUsize::new(0),
+            read_only: AtomicBool::new(false),
         })
+    }
+
+    /// From now on the catalog says that it takes no commits.
+    pub fn becomes_read_only(&self) {
+        self.read_only.store(true, Ordering::SeqCst);
     }
 
     /// From now on every swap first asks `hook`, counted anew.
@@ -72,6 +80,32 @@ impl FaultyCatalog {
     }
 }
 
+impl FaultyCatalog {
+    /// Another writer's snapshot that changes nothing.
+    async fn somebody_is_faster(&self, table: &LoadedTable) {
+        let head = table.metadata.current_snapshot().unwrap();
+        let id = i64::try_from(uuid::Uuid::new_v4().as_u128() >> 66).unwrap();
+        let snapshot = Snapshot::builder()
+            .with_snapshot_id(id)
+            .with_parent_snapshot_id(Some(head.snapshot_id()))
+            .with_sequence_number(table.metadata.next_sequence_number())
+            .with_timestamp_ms(table.metadata.last_updated_ms() + 1)
+            .with_manifest_list(head.manifest_list())
+            .with_summary(head.summary().clone())
+            .with_schema_id(table.metadata.current_schema_id())
+            .build();
+        let retention =
+            SnapshotRetention::Branch { min_snapshots_to_keep: None, max_snapshot_age_ms: None, max_ref_age_ms: None };
+        let reference = SnapshotReference::new(id, retention);
+        let updates = vec![
+            TableUpdate::AddSnapshot { snapshot },
+            TableUpdate::SetSnapshotRef { ref_name: "main".into(), reference },
+        ];
+        // It may be somebody else who is faster than somebody.
+        let _ = self.real.swap(table, updates, Vec::new()).await;
+    }
+}
+
 impl fmt::Debug for FaultyCatalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("FaultyCatalog")
@@ -91,7 +125,11 @@ impl Catalog for FaultyCatalog {
             Some(hook) if !hook(number).await => {
                 Err(TableError::CatalogUnavailable { catalog: "lake".into(), source: "down".into() })
             }
-            _ => self.real.load(ident).await,
+            _ => {
+                let mut table = self.real.load(ident).await?;
+                table.read_only = self.read_only.load(Ordering::SeqCst).then(|| "this catalog is a view".into());
+                Ok(table)
+            }
         }
     }
 
@@ -114,7 +152,10 @@ impl Catalog for FaultyCatalog {
         let ident = table.ident.clone();
         match swap {
             Swap::Goes => self.real.swap(table, updates, requirements).await,
-            Swap::Conflict => Err(SwapError::Conflict { ident, detail: "somebody was faster".into() }),
+            Swap::Conflict => {
+                self.somebody_is_faster(table).await;
+                Err(SwapError::Conflict { ident, detail: "somebody was faster".into() })
+            }
             Swap::Unknown => Err(SwapError::Unknown { ident, source: "no answer".into() }),
             Swap::Hangs => std::future::pending().await,
             Swap::Panics => panic!("a fault of the program"),

@@ -145,6 +145,7 @@ async fn a_kill_around_the_message_for_later_leaves_a_record_that_the_planner_se
         assert_ne!(left.generation, planned.generation, "step {step}: {left:?}");
         assert_eq!((left.outcome, left.retries, left.sent_at), (Some(RecordOutcome::Retry), 1, None), "step {step}");
         assert_eq!(lake.contents().await, (4, (0..40).collect::<Vec<i64>>()), "step {step}");
+        let before = lake.snapshots().await;
         // The host delivers the old message again: it no longer counts.
         let redelivered = Delivered { body: text.into(), dequeue_count: 2, ..delivered(2) };
         assert_eq!(work(&services, redelivered).await.outcome, WorkOutcome::Superseded, "step {step}");
@@ -152,7 +153,7 @@ async fn a_kill_around_the_message_for_later_leaves_a_record_that_the_planner_se
         let message = Delivered { body: left.message().to_json().unwrap().into(), ..delivered(1) };
         assert_eq!(work(&services, message).await.outcome, WorkOutcome::Done, "step {step}");
         assert_eq!(lake.contents().await, (1, (0..40).collect()), "step {step}");
-        assert_eq!(lake.snapshots().await, 5, "merged once at step {step}");
+        assert_eq!(lake.snapshots().await, before + 1, "merged once at step {step}");
         assert!(services.state.list_inflight(None).await.unwrap().is_empty(), "step {step}");
         assert!(services.state.list_parked().await.unwrap().is_empty(), "step {step}");
     }

@@ -184,6 +184,32 @@ async fn a_catalog_that_goes_down_during_the_work_is_a_retry() {
     assert_eq!(scene.record("a").await.unwrap().retries, 1);
 }
 
+/// Merging costs far more than a commit: others who are faster for a while do not make it be done again.
+#[tokio::test]
+async fn a_merge_outlives_the_tries_of_one_commit() {
+    let scene = Scene::with_backlog().await;
+    let record = scene.queued("a", Rule::Backlog, "").await;
+    // Three commits of one try each lose.
+    scene.catalog.on_swap(|n| Box::pin(async move { if n <= 3 { Swap::Conflict } else { Swap::Goes } }));
+    let answer = scene.work_on(&record, 1).await;
+    assert_eq!((answer.outcome, answer.fault), (WorkOutcome::Done, false), "{answer:?}");
+    assert_eq!(answer.to_json()["tries"], json!(4));
+    assert!(scene.abandoned().await.is_empty(), "merged once");
+    scene.assert_merged(80).await;
+}
+
+#[tokio::test]
+async fn where_nothing_can_be_committed_nothing_is_merged() {
+    let scene = Scene::with_backlog().await;
+    let record = scene.queued("a", Rule::Backlog, "").await;
+    scene.catalog.becomes_read_only();
+    let answer = scene.work_on(&record, 1).await;
+    assert_eq!((answer.outcome, answer.fault), (WorkOutcome::Left, false), "{answer:?}");
+    assert_eq!(answer.reason, "this catalog is a view: nothing can be committed");
+    assert!(scene.abandoned().await.is_empty(), "nothing was uploaded");
+    assert_eq!(scene.lake.contents().await.0, 8);
+}
+
 #[tokio::test]
 async fn a_retry_that_cannot_be_sent_is_a_fault_and_the_old_message_counts() {
     let scene = Scene::with_backlog().await;

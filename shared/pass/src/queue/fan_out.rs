@@ -15,7 +15,7 @@ use super::dispatch::{Dispatched, Dispatcher, Place};
 use super::records::{AT_ONCE, Records};
 use super::settled::plan_key;
 use super::summary::SendCounts;
-use crate::load::{LoadedDataset, batches, load_table};
+use crate::load::{LoadedDataset, batches, load_table, stopped};
 use crate::report::{EnqueuedPartition, PassError, Report};
 use crate::request::ManualRequest;
 
@@ -78,13 +78,12 @@ impl FanOutPass<'_> {
             progress.settled = Some(settled);
             return Ok(());
         }
-        let loaded = LoadedDataset::of_table(table, dataset, self.request, rules).await?;
-        progress.counts.partitions = loaded.stats.len() as u64;
-        if let Some(reason) = loaded.stopped() {
+        if let Some(reason) = stopped(&table) {
             tracing::info!(dataset = dataset.name, "left: {reason}");
-            progress.counts.left = progress.counts.partitions;
             return Ok(());
         }
+        let loaded = LoadedDataset::of_table(table, dataset, self.request, rules).await?;
+        progress.counts.partitions = loaded.stats.len() as u64;
         let mut run = DatasetRun { pass: self, loaded: &loaded, rules, records: &mut records, report, progress };
         run.plan_and_send().await?;
         if self.tidies {

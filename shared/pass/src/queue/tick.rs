@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use firn_compact::HostServices;
 use firn_config::{Dataset, hours, minutes};
 use firn_model::Rule;
@@ -32,10 +32,11 @@ pub async fn tick(host: &HostServices, invocation: &str) -> Result<TickSummary, 
     let now = host.clock.now();
     let address = host.state.root().tick(COMPACT_TICKS);
     let read = host.state.read(&address).await.map_err(state_error)?;
-    let (before, version) = match read {
+    let (mut before, version) = match read {
         Some(Read { value, version }) => (value, Some(version)),
         None => (TickRecord::default(), None),
     };
+    forget_the_future(&mut before, now);
     let interval = minutes(host.config.compaction.backlog_check_interval_minutes);
     if !tick_is_due(before.last_tick, now, interval) {
         return Ok(TickSummary::not_due(before.last_tick.map(|last| last + interval)));
@@ -74,6 +75,21 @@ pub async fn tick(host: &HostServices, invocation: &str) -> Result<TickSummary, 
         next_tick: None,
         enqueued: done.summary,
     })
+}
+
+/// How far clocks of planners may be apart.
+const CLOCK_TOLERANCE: TimeDelta = TimeDelta::minutes(10);
+
+/// A planner whose clock was ahead for a while has done no scheduled passes of days to come: without this the schedule would be silent
+/// until then.
+fn forget_the_future(record: &mut TickRecord, now: DateTime<Utc>) {
+    let cursors = record.cursors.values_mut().map(|cursor| &mut cursor.schedule_done_until);
+    for until in cursors.chain([&mut record.schedule_done_until]).flatten() {
+        if *until > now + CLOCK_TOLERANCE {
+            tracing::warn!(recorded = %until, "the last tick's clock was ahead of this one's; the schedule goes on from now");
+            *until = now;
+        }
+    }
 }
 
 /// What the schedule asks for, dataset by dataset: one that could not be planned, or has partitions waiting, makes a scheduled time

@@ -1,6 +1,7 @@
 //! Scheduled times: made up once, in time, dataset by dataset.
 
 use firn_model::Rule;
+use firn_storage::Clock;
 
 use crate::lake::*;
 
@@ -44,6 +45,21 @@ async fn a_scheduled_time_is_made_up_within_the_catch_up_only() {
     assert_eq!((made_up.rule, made_up.scheduled), (Rule::Schedule, Some(time("2026-11-05T02:00:00Z"))));
     assert_eq!(made_up.enqueued.counts.sent, 1);
     assert_eq!(lake.tick_after(15).await.scheduled, None);
+}
+
+#[tokio::test]
+async fn a_clock_that_was_ahead_for_one_tick_does_not_silence_the_schedule() {
+    let mut lake = two_files("").await;
+    lake.tick_after(0).await;
+    lake.drain().await;
+    let ahead = Clock::manual(time("2027-11-01T23:50:00Z"));
+    let right = std::mem::replace(&mut lake.host.clock, ahead);
+    assert!(lake.tick_after(0).await.due);
+    lake.drain().await;
+    lake.host.clock = right;
+    assert!(lake.tick_after(15).await.due, "ticks go on");
+    let scheduled = lake.tick_after(2 * 60).await;
+    assert_eq!((scheduled.rule, scheduled.scheduled), (Rule::Schedule, Some(time("2026-11-02T02:00:00Z"))));
 }
 
 #[tokio::test]
