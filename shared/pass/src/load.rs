@@ -18,7 +18,7 @@ use crate::report::{PassError, PlannedPartition};
 use crate::request::ManualRequest;
 
 /// Live files whose facts are held at once while a table is planned, so that memory does not grow with the table.
-const FACTS_AT_ONCE: u64 = 50_000;
+const FACTS_AT_ONCE: u64 = 150_000;
 
 /// The table of a dataset as it is now, and how much there is in each partition asked for.
 pub(crate) struct LoadedDataset<'a> {
@@ -95,11 +95,17 @@ impl<'a> LoadedDataset<'a> {
         partition_facts(&self.table, &self.dataset.branch, &wanted, &self.order).await.map_err(pass_error)
     }
 
+    /// Whether a decision needs the footers of the partition's files.
+    pub(crate) fn looks_into_files(&self, facts: &PartitionFacts, rules: &[Rule]) -> bool {
+        let time = self.time.of(&facts.key);
+        let counts = counts_of(&PartitionFiles { files: &facts.files, deletes: &facts.deletes, time }, &self.settings);
+        wants_key_ranges(counts, &self.settings, rules)
+    }
+
     /// What the strongest of the rules that selects a partition does with it.
     pub(crate) async fn decide(&self, facts: &mut PartitionFacts, rules: &[Rule]) -> (Rule, PartitionDecision) {
         let time = self.time.of(&facts.key);
-        let counts = counts_of(&PartitionFiles { files: &facts.files, deletes: &facts.deletes, time }, &self.settings);
-        if wants_key_ranges(counts, &self.settings, rules) {
+        if self.looks_into_files(facts, rules) {
             prove_key_ranges(&self.table, &self.order, facts).await;
         }
         let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
@@ -227,7 +233,7 @@ mod tests {
 
     #[test]
     fn batches_hold_a_bounded_number_of_files_or_one_partition() {
-        let all = [stats(30_000), stats(30_000), stats(90_000), stats(1), stats(2)];
+        let all = [stats(90_000), stats(90_000), stats(270_000), stats(1), stats(2)];
         let all: Vec<&PartitionStats> = all.iter().collect();
         let lengths: Vec<usize> = batches(&all).iter().map(|batch| batch.len()).collect();
         assert_eq!(lengths, [1, 1, 1, 2]);

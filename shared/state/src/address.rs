@@ -8,7 +8,7 @@ use firn_model::BlobId;
 use crate::inflight::InflightRecord;
 use crate::parked::ParkedRecord;
 use crate::passes::PassRecord;
-use crate::ticks::{MaintenanceTick, TickRecord};
+use crate::ticks::{Looks, MaintenanceTick, TickRecord};
 
 /// The name of a document and what it holds.
 pub struct Address<T> {
@@ -89,6 +89,11 @@ impl StateRoot {
     /// `ticks/<function>` of a maintenance function.
     pub fn maintenance_tick(&self, function: &str) -> Address<MaintenanceTick> {
         self.at(&format!("ticks/{}", segment(function)))
+    }
+
+    /// `looks/<dataset>`.
+    pub fn looks(&self, dataset: &str) -> Address<Looks> {
+        self.at(&format!("looks/{}", segment(dataset)))
     }
 
     /// `inflight/<dataset>/<fingerprint>`; the fingerprint is [`firn_model::PartitionKey::fingerprint`].

@@ -41,4 +41,6 @@ pub use send::{LeftoverDecision, SendDecision, SendReason, Situation, SkipReason
 pub use start::{DeliveredPartition, HeldDecision, StartDecision, SupersededReason, decide_held, decide_start};
 pub use store::{Listed, Read, StateStore, Version};
 pub use sweep::{SeenFile, SweepRecord};
-pub use ticks::{COMPACT_TICKS, DatasetCursor, EXPIRE_TICKS, MaintenanceTick, ORPHAN_TICKS, Settled, TickRecord};
+pub use ticks::{
+    COMPACT_TICKS, DatasetCursor, EXPIRE_TICKS, Look, Looks, MaintenanceTick, ORPHAN_TICKS, Settled, TickRecord,
+};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use firn_model::Rule;
 use serde::{Deserialize, Serialize};
 
 use crate::time;
@@ -80,4 +81,28 @@ pub struct Settled {
     pub key: String,
     /// Partitions that were left.
     pub partitions: u64,
+}
+
+/// Partitions of a dataset that were left after a look into the footers of their files: `looks/<dataset>`. Files do not change, so the same
+/// files need no second look.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Looks {
+    /// Configuration, version and what of the table's metadata decides, as one text.
+    pub key: String,
+    /// By the fingerprint of the partition.
+    #[serde(default)]
+    pub partitions: BTreeMap<String, Look>,
+}
+
+/// What a partition was left for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Look {
+    /// Its files and the rules that were asked, as one text.
+    pub files: String,
+    /// The rule that gave the reason.
+    pub rule: Rule,
+    /// The reason.
+    pub reason: String,
 }

@@ -7,13 +7,14 @@ use firn_compact::{HostServices, facts_hash};
 use firn_config::Dataset;
 use firn_model::{PartitionKey, Rule};
 use firn_plan::PartitionDecision;
-use firn_state::{DatasetCursor, Selection, Settled, Situation};
+use firn_state::{DatasetCursor, Look, Selection, Settled, Situation};
 use firn_table::PartitionStats;
 use futures::future::join_all;
 
 use super::dispatch::{Dispatched, Dispatcher, Place};
+use super::looks::{KnownLooks, files_and_rules};
 use super::records::{AT_ONCE, Records};
-use super::settled::plan_key;
+use super::settled::{look_key, plan_key};
 use super::summary::SendCounts;
 use crate::load::{LoadedDataset, batches, load_table, stopped};
 use crate::report::{EnqueuedPartition, PassError, Report};
@@ -84,8 +85,13 @@ impl FanOutPass<'_> {
         }
         let loaded = LoadedDataset::of_table(table, dataset, self.request, rules).await?;
         progress.counts.partitions = loaded.stats.len() as u64;
-        let mut run = DatasetRun { pass: self, loaded: &loaded, rules, records: &mut records, report, progress };
-        run.plan_and_send().await?;
+        let looks = KnownLooks::read(&self.host.state, &dataset.name, look_key(&loaded.table, dataset)).await;
+        let mut run = DatasetRun { pass: self, loaded: &loaded, rules, records: &mut records, report, progress, looks };
+        let planned = run.plan_and_send().await;
+        let uuid = loaded.table.uuid();
+        let live = loaded.stats.iter().map(|stats| stats.key.fingerprint(&uuid)).collect();
+        run.looks.write(&self.host.state, &live).await;
+        planned?;
         if self.tidies {
             let situation = self.dispatcher().situation();
             progress.counts.forgotten = records.forget_leftovers(self.host, &situation).await;
@@ -109,6 +115,7 @@ struct DatasetRun<'a> {
     records: &'a mut Records,
     report: &'a mut dyn Report,
     progress: &'a mut DatasetProgress,
+    looks: KnownLooks,
 }
 
 impl DatasetRun<'_> {
@@ -140,8 +147,23 @@ impl DatasetRun<'_> {
                 {
                     let Some(mut found) = facts.remove(&*stats.key) else { continue };
                     let rules = self.rules_for(stats, &uuid, &situation);
+                    // Where footers have to be read, whoever read them before need not do so again.
+                    let looked = self.loaded.looks_into_files(&found, &rules).then(|| files_and_rules(&found, &rules));
+                    let fingerprint = stats.key.fingerprint(&uuid);
+                    let known = looked.as_deref().and_then(|files| self.looks.find(&fingerprint, files));
+                    if let Some(Look { rule, reason, .. }) = known.cloned() {
+                        self.left(&stats.key, rule, reason);
+                        continue;
+                    }
                     match self.loaded.decide(&mut found, &rules).await {
-                        (rule, PartitionDecision::Left(reason)) => self.left(&stats.key, rule, reason.to_string()),
+                        (rule, PartitionDecision::Left(reason)) => {
+                            // A footer that could not be read may be read the next time.
+                            let complete = found.files.iter().all(|file| file.key_range.is_some());
+                            if let Some(files) = looked.filter(|_| complete) {
+                                self.looks.note(&fingerprint, files, rule, &reason);
+                            }
+                            self.left(&stats.key, rule, reason.to_string());
+                        }
                         (rule, PartitionDecision::Selected { .. }) => {
                             chosen.push(self.choose(&stats.key, &uuid, rule, facts_hash(&found)));
                         }

@@ -3,7 +3,7 @@
 //! - [`tick`]: what the timer starts: every rule that is due, over every dataset;
 //! - [`enqueue`]: what a person asks for, from the command line; [`by_message`]: the same by a message;
 //! - [`fan_out`]: one dataset: load, plan, record, send; [`records`]: its in-flight records; [`dispatch`]: one partition;
-//! - [`settled`]: the shortcut for a table that has not changed;
+//! - [`settled`]: the shortcut for a table that has not changed; [`looks`]: that for finished partitions of one that has;
 //! - [`requeue`]: parked work back into the queue;
 //! - [`open_passes`]: passes whose partitions are still on the queue, and the deadline that is counted.
 
@@ -11,6 +11,7 @@ pub(crate) mod by_message;
 pub(crate) mod dispatch;
 pub(crate) mod enqueue;
 pub(crate) mod fan_out;
+mod looks;
 pub(crate) mod open_passes;
 pub(crate) mod records;
 pub(crate) mod requeue;

@@ -13,16 +13,22 @@ use firn_table::LoadedTable;
 ///
 /// Another version of Firn may come to another number, which costs one more plan.
 pub(super) fn plan_key(table: &LoadedTable, dataset: &Dataset, rules: &[Rule]) -> String {
+    let head = table.head(&dataset.branch).map(|snapshot| snapshot.snapshot_id());
+    let mut hasher = DefaultHasher::new();
+    (look_key(table, dataset), head, rules).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// The same but for the snapshot and the rules: what the decisions on single partitions rest on beside their files.
+pub(super) fn look_key(table: &LoadedTable, dataset: &Dataset) -> String {
     let metadata = &table.metadata;
     let mut properties: Vec<(&String, &String)> = metadata.properties().iter().collect();
     properties.sort();
     let mut hasher = DefaultHasher::new();
     table.uuid().hash(&mut hasher);
-    table.head(&dataset.branch).map(|snapshot| snapshot.snapshot_id()).hash(&mut hasher);
     (table.format_version() as u8, metadata.current_schema_id()).hash(&mut hasher);
     (metadata.default_partition_spec_id(), metadata.default_sort_order_id()).hash(&mut hasher);
     properties.hash(&mut hasher);
-    rules.hash(&mut hasher);
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
     let mut configured = String::new();
     // Writing to a string does not fail.

@@ -170,10 +170,11 @@ impl Lake {
         self.append_files(name, files.iter().map(file).collect()).await;
     }
 
-    /// Appends files to very many partitions in one snapshot, partition by partition in manifests of 8,000 files.
+    /// Appends files to very many partitions in one snapshot, in manifests of 8,000 files: each holds files of very many partitions, as
+    /// micro-batches leave them, so no manifest can be passed over for any set of partitions.
     pub async fn append_many(&self, name: &str, partitions: u64, files_each: u64, bytes: u64) {
-        let all = (0..partitions)
-            .flat_map(|at| (0..files_each).map(move |_| (Literal::string(format!("p{at:06}")), None, bytes)));
+        let all = (0..files_each)
+            .flat_map(|_| (0..partitions).map(move |at| (Literal::string(format!("p{at:06}")), None, bytes)));
         let all: Vec<(Literal, Option<i64>, u64)> = all.collect();
         self.append_manifests(name, all.chunks(8000).map(<[_]>::to_vec).collect()).await;
     }

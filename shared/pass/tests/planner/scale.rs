@@ -38,12 +38,14 @@ async fn a_table_of_very_many_files_is_planned_in_bounded_memory() {
     let number = |name: &str| -> u64 {
         let words: Vec<&str> = line.split_whitespace().collect();
         let at = words.iter().position(|word| *word == name).unwrap();
-        words[at + 1].parse().unwrap()
+        words[at + 1].split('.').next().unwrap().parse().unwrap()
     };
     let partitions = files / FILES_A_PARTITION;
     assert_eq!((number("partitions"), number("selected")), (partitions, partitions));
     assert_eq!(number("files"), files);
     assert!(number("peak") < MEMORY >> 20, "{line}");
+    // The project's own figure; a twentieth of the table is planned in a moment on any machine.
+    assert!(files < 1_000_000 || number("seconds") < 60, "{line}");
 }
 
 /// Does nothing but in the process that the test above starts.
@@ -55,7 +57,7 @@ async fn planned_in_this_process() {
     let begun = Instant::now();
     let plan = manual(&config, &request, &Emitter::to(std::io::sink()), &mut NoReport).await.unwrap();
     println!(
-        "planned: partitions {} selected {} files {} peak {} MB in {:.1} s",
+        "planned: partitions {} selected {} files {} peak {} MB seconds {:.1}",
         plan.partitions,
         plan.selected,
         plan.files,
