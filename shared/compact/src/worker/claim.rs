@@ -36,7 +36,7 @@ pub(crate) enum Claim {
         /// Parked.
         record: Box<InflightRecord>,
     },
-    /// The state store does not answer.
+    /// The state store does not answer, or refuses.
     Unavailable(String),
     /// A person must look at the record itself.
     Broken(String),
@@ -76,8 +76,9 @@ impl Claiming<'_> {
                 Err(LeaseError::NotFound { .. }) => {
                     return Claim::Superseded("the partition is done: it has no record".into());
                 }
-                Err(error) if error.is_transient() => return Claim::Unavailable(error.to_string()),
-                Err(error) => return Claim::Broken(error.to_string()),
+                // Nothing is wrong with the partition when the store refuses (a missing role, a container on its way): a parked one
+                // would wait for a person after that is mended.
+                Err(error) => return Claim::Unavailable(error.to_string()),
             };
             match self.under_lease(lease).await {
                 Ok(Some(claim)) => return claim,
@@ -162,16 +163,37 @@ impl Claiming<'_> {
 /// What an error of the state store means for a message.
 fn not_read(error: StateError) -> Claim {
     match &error {
-        StateError::Storage(storage) if storage.is_retryable() => Claim::Unavailable(error.to_string()),
-        StateError::Changed { .. } | StateError::Leased { .. } => Claim::Unavailable(error.to_string()),
-        StateError::Newer { .. }
-        | StateError::Unreadable { .. }
-        | StateError::Configuration(_)
-        | StateError::Storage(_) => Claim::Broken(error.to_string()),
+        StateError::Storage(_) | StateError::Changed { .. } | StateError::Leased { .. } => {
+            Claim::Unavailable(error.to_string())
+        }
+        StateError::Newer { .. } | StateError::Unreadable { .. } | StateError::Configuration(_) => {
+            Claim::Broken(error.to_string())
+        }
     }
 }
 
 /// Seconds from `now` until `then`; None when it has passed.
 pub(crate) fn time_left(then: DateTime<Utc>, now: DateTime<Utc>) -> Option<Duration> {
     (then - now).to_std().ok().filter(|left| !left.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use firn_model::BlobId;
+    use firn_storage::StorageError;
+
+    use super::*;
+
+    #[test]
+    fn a_store_that_refuses_is_no_reason_to_give_a_partition_up() {
+        let blob = || Box::new(BlobId::local("/state/inflight/a"));
+        let refused = StorageError::Denied { blob: blob(), detail: "HTTP 403".into() };
+        let odd = StorageError::Other { blob: blob(), detail: "HTTP 409 ContainerBeingDeleted".into() };
+        for error in [refused, odd] {
+            let claim = not_read(StateError::Storage(error));
+            assert!(matches!(claim, Claim::Unavailable(_)), "{claim:?}");
+        }
+        let unreadable = StateError::Unreadable { blob: blob(), detail: "no JSON".into() };
+        assert!(matches!(not_read(unreadable), Claim::Broken(_)));
+    }
 }
