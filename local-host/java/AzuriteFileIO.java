@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
+import org.apache.iceberg.Files;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
@@ -26,7 +27,7 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
 import org.apache.iceberg.io.SeekableInputStream;
 
-/** Whole files in Azurite by its account's key; for metadata, which is small. */
+/** Whole files in Azurite by its account's key; for metadata and the small tables of tests. */
 public final class AzuriteFileIO implements FileIO {
   private static final String VERSION = "2021-12-02";
 
@@ -45,12 +46,17 @@ public final class AzuriteFileIO implements FileIO {
 
   @Override
   public InputFile newInputFile(String location) {
-    return new BlobInput(location);
+    return isBlob(location) ? new BlobInput(location) : Files.localInput(location.replaceFirst("^file:/+", "/"));
   }
 
   @Override
   public OutputFile newOutputFile(String location) {
-    return new BlobOutput(location);
+    return isBlob(location) ? new BlobOutput(location) : Files.localOutput(location.replaceFirst("^file:/+", "/"));
+  }
+
+  /** A stream of Spark keeps how far it is through this, too, in a folder of this machine. */
+  private static boolean isBlob(String location) {
+    return location.contains("@");
   }
 
   @Override
@@ -179,7 +185,7 @@ public final class AzuriteFileIO implements FileIO {
 
     @Override
     public InputFile toInputFile() {
-      return new BlobInput(location);
+      return isBlob(location) ? new BlobInput(location) : Files.localInput(location.replaceFirst("^file:/+", "/"));
     }
   }
 

@@ -72,6 +72,14 @@ impl IcebergRest {
         }
     }
 
+    /// Where a Java program finds Iceberg, and `AzuriteFileIO`, which reaches the files of these tables: Spark in tests.
+    ///
+    /// # Errors
+    /// A sentence: they cannot be installed or compiled.
+    pub fn class_path() -> Result<String, String> {
+        Ok(class_path(&install().map_err(|error| error.to_string())?))
+    }
+
     /// Its port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port

@@ -9,6 +9,7 @@ pub mod mischief;
 pub mod program;
 pub mod random;
 pub mod scene;
+pub mod spark;
 pub mod watcher;
 
 pub use backup::Backup;
@@ -17,4 +18,5 @@ pub use mischief::{Conflicts, Mischief};
 pub use program::{Run, firn, firn_path};
 pub use random::Random;
 pub use scene::Scene;
+pub use spark::Spark;
 pub use watcher::Watcher;

@@ -4,10 +4,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use firn_model::BlobId;
+use firn_storage::{AzureOptions, AzureStore, ConnectionString};
 use firn_test_support::{Azurite, IcebergRest, Postgres, Proxy, proxy::Trouble};
 use firn_tests::program::run;
 use firn_tests::scene::TABLE;
-use firn_tests::{Scene, firn};
+use firn_tests::{Scene, Spark, firn};
 use serde_json::{Value, json};
 
 const READINGS: &str = "seriesColumns: [origin], timeColumn: time_hour, dedup: true";
@@ -93,6 +95,57 @@ fn a_commit_over_rest_whose_answer_was_lost_is_found_in_the_table() {
     assert_eq!(scene.digest(), rows);
     let after = scene.inspect()["snapshots"].as_array().unwrap().len();
     assert_eq!(after - before, lines.len(), "no commit twice");
+    scene.check_converged(&ALL);
+}
+
+/// Spark writes, Firn merges, and Spark, PyIceberg and DuckDB read the same rows as before; a stream across the merge sees each row once.
+#[test]
+fn a_rest_catalog_is_shared_with_spark() {
+    let (scene, server) = by_rest("rest-spark");
+    // PyIceberg's lakes make theirs.
+    let connection = ConnectionString::parse(&Azurite::shared().connection_string()).unwrap();
+    let store = AzureStore::new(&connection, AzureOptions::default()).unwrap();
+    let container = BlobId::parse(scene.lake.warehouse()).unwrap();
+    tokio::runtime::Runtime::new().unwrap().block_on(store.create_container(&container)).unwrap();
+    let mut spark = Spark::start(Azurite::shared(), &server);
+    spark.ask(&json!({"do": "create"}));
+    spark.ask(&json!({"do": "append", "first": 0, "count": 12}));
+    let written = spark.ask(&json!({"do": "rows"}));
+    assert_eq!(written["rows"], 240);
+    let ids = |range: std::ops::Range<i64>| json!({"ids": range.collect::<Vec<i64>>()});
+    assert_eq!(spark.ask(&json!({"do": "stream"})), ids(0..240));
+    let (pyiceberg, duckdb) = (scene.digest(), scene.lake.duck_digest(TABLE, &[]));
+    assert_eq!(pyiceberg, duckdb);
+
+    scene.configure("backlogFileThreshold: 5, verify: reread", "timeColumn: time");
+    let merged = scene.compact(&ALL).expect_code(0).lines();
+    assert_eq!(merged.len(), 3, "{merged:#?}");
+    assert!(merged.iter().all(|line| line["outcome"] == "done" && line["filesAfter"] == 1), "{merged:#?}");
+
+    assert_eq!(spark.ask(&json!({"do": "rows"})), written);
+    assert_eq!((scene.digest(), scene.lake.duck_digest(TABLE, &[])), (pyiceberg, duckdb));
+    let told = spark.ask(&json!({"do": "metadata"}));
+    let files = told["files"].as_array().unwrap();
+    assert_eq!((files.len(), files.iter().map(|file| file[1].as_u64().unwrap()).sum::<u64>()), (3, 240), "{files:#?}");
+    let live = |entry: &&Value| entry[0] != 2;
+    let entries: Vec<&Value> = told["entries"].as_array().unwrap().iter().filter(live).collect();
+    assert_eq!(entries.len(), 3, "{entries:#?}");
+    // What was merged counts as old as the newest of it: a later delete would still apply.
+    assert!(entries.iter().all(|entry| entry[1] == 12), "{entries:#?}");
+    let operations = told["operations"].as_array().unwrap();
+    assert_eq!(
+        (operations.len(), &operations[12..]),
+        (15, &[json!("replace"), json!("replace"), json!("replace")][..])
+    );
+    let days = json!([["2026-10-01", 84, 1], ["2026-10-02", 84, 1], ["2026-10-03", 72, 1]]);
+    assert_eq!(told["partitions"], days);
+
+    spark.ask(&json!({"do": "append", "first": 240, "count": 2}));
+    assert_eq!(spark.ask(&json!({"do": "stream"})), ids(240..280), "each row once, across the merges");
+    let written = spark.ask(&json!({"do": "rows"}));
+    scene.compact(&ALL).expect_code(0);
+    assert_eq!(spark.ask(&json!({"do": "rows"})), written);
+    assert_eq!(spark.ask(&json!({"do": "stream"})), ids(0..0), "a merge brings a stream nothing new");
     scene.check_converged(&ALL);
 }
 

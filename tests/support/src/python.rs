@@ -6,8 +6,9 @@ use std::process::{Command, ExitStatus};
 use firn_local_host::azurite::install::{ToolError, install_once, run_installer};
 use serde_json::Value;
 
-/// Direct requirements with their versions; part of the environment's fingerprint.
+/// Direct requirements with their versions; part of the environments' fingerprints.
 const REQUIREMENTS: &str = include_str!("../../py/requirements.txt");
+const SPARK_REQUIREMENTS: &str = include_str!("../../py/requirements-spark.txt");
 
 const PYTHON_REMEDY: &str = "install Python 3.10 or later with its venv module (Debian: python3 python3-venv)";
 
@@ -67,9 +68,24 @@ impl Python {
     /// # Errors
     /// What the installer said.
     pub fn try_tools() -> Result<Python, ToolError> {
-        let environment = install_once("py", REQUIREMENTS, |environment| {
+        Python::with("py", "requirements.txt", REQUIREMENTS)
+    }
+
+    /// A Python with Spark; installed on first use (300 MB).
+    ///
+    /// # Panics
+    /// As [`Python::tools`].
+    #[must_use]
+    #[allow(clippy::panic, reason = "a test without its tools must fail with the installer's message")]
+    pub fn spark() -> Python {
+        let python = Python::with("spark", "requirements-spark.txt", SPARK_REQUIREMENTS);
+        python.unwrap_or_else(|error| panic!("Spark: {error}"))
+    }
+
+    fn with(name: &str, file: &str, requirements: &str) -> Result<Python, ToolError> {
+        let environment = install_once(name, requirements, |environment| {
             run_installer(Command::new("python3").args(["-m", "venv"]).arg(environment), PYTHON_REMEDY)?;
-            let requirements = scripts_dir().join("requirements.txt");
+            let requirements = scripts_dir().join(file);
             run_installer(
                 Command::new(interpreter(environment))
                     .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"])
