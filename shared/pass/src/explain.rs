@@ -1,12 +1,16 @@
 //! `firn explain`: why a partition is selected or left, from its files to every rule. Nothing is changed.
 
-use firn_compact::Services;
+use chrono::Utc;
+use firn_compact::{Services, facts_hash};
 use firn_config::{Config, Dataset};
 use firn_model::{LeftReason, PartitionKey, Rule, TierCounts, TierSizes};
 use firn_plan::{Explanation, PartitionDecision, tick_rules};
+use firn_state::{InflightRecord, Selection, SendDecision, Situation, decide_send};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::load::{LoadedDataset, batches, chosen};
+use crate::queue::records::Records;
 use crate::report::PassError;
 use crate::request::ManualRequest;
 use crate::wiring;
@@ -28,6 +32,9 @@ pub struct ExplainedPartition {
     pub delete_files: u64,
     /// What every predicate says.
     pub explanation: Explanation,
+    /// What holds a selected partition back: it is queued or in work already, waits for another try, is parked, or rests. None: nothing,
+    /// or it is not known because the state of the host path cannot be read.
+    pub held_back: Option<String>,
 }
 
 impl ExplainedPartition {
@@ -82,6 +89,7 @@ impl ExplainedPartition {
             "time": counts.coldness.to_string(),
             "conditions": conditions.collect::<Vec<_>>(),
             "rules": rules.collect::<Vec<_>>(),
+            "heldBack": self.held_back,
             "nextTick": tick,
             "afterSchedule": schedule,
         })
@@ -99,9 +107,18 @@ pub async fn explain(
 ) -> Result<u64, PassError> {
     let datasets = chosen(config, request.dataset.as_deref())?;
     let services = wiring::open(config).await?;
+    let state = wiring::look_at_state(config)?;
     let mut told = 0;
     for dataset in datasets {
-        told += explain_dataset(&services, dataset, request, tell).await?;
+        // Before the table, as a tick does it.
+        let records = match &state {
+            Some(state) => Records::read(state, &dataset.name).await.unwrap_or_else(|error| {
+                tracing::warn!(dataset = dataset.name, "what is queued or parked is not known: {error}");
+                Records::default()
+            }),
+            None => Records::default(),
+        };
+        told += explain_dataset(&services, dataset, request, records, tell).await?;
     }
     Ok(told)
 }
@@ -110,6 +127,7 @@ async fn explain_dataset(
     services: &Services,
     dataset: &Dataset,
     request: &ManualRequest,
+    mut records: Records,
     tell: &mut (dyn FnMut(&ExplainedPartition) + Send),
 ) -> Result<u64, PassError> {
     let loaded = LoadedDataset::load(&*services.catalog, dataset, request, &Rule::ALL).await?;
@@ -120,6 +138,8 @@ async fn explain_dataset(
         for stats in batch {
             let Some(mut found) = facts.remove(&*stats.key) else { continue };
             let explanation = loaded.explain(&mut found).await;
+            let record = records.take(&stats.key.fingerprint(&loaded.table.uuid()));
+            let held_back = record.and_then(|record| held_back(&record.value, &explanation, facts_hash(&found)));
             tell(&ExplainedPartition {
                 dataset: dataset.name.clone(),
                 partition: PartitionKey::clone(&stats.key),
@@ -128,9 +148,63 @@ async fn explain_dataset(
                 rows: stats.rows,
                 delete_files: stats.delete_files,
                 explanation,
+                held_back,
             });
             told += 1;
         }
     }
     Ok(told)
+}
+
+/// Why the next tick would not send a partition by the rule that selects it, or, when none does, why it would not be sent at all.
+fn held_back(record: &InflightRecord, explanation: &Explanation, inputs_hash: String) -> Option<String> {
+    let selected = [false, true].into_iter().find_map(|due| explanation.selected_by(tick_rules(due)));
+    let selection = Selection {
+        dataset: record.dataset.clone(),
+        partition: record.partition.clone(),
+        spec_id: record.spec_id,
+        rule: selected.unwrap_or(Rule::Backlog),
+        pass: String::new(),
+        inputs_hash,
+    };
+    let situation = Situation { leased: false, queue_empty: false, generation: Uuid::nil(), now: Utc::now() };
+    match decide_send(Some(record), &selection, &situation) {
+        SendDecision::Skip { reason } => Some(reason.to_string()),
+        SendDecision::Send { .. } | SendDecision::Resend { .. } | SendDecision::RaiseRule { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use firn_model::RowOrder;
+    use firn_plan::{PartitionFiles, PartitionTime, PlanSettings, TableRules, explain_partition};
+
+    use super::*;
+
+    #[test]
+    fn what_holds_a_partition_back_is_said_in_the_words_of_a_tick() {
+        let none = PartitionFiles { files: &[], deletes: &[], time: PartitionTime::default() };
+        let rules = TableRules { format_version: 2, enabled: true, order: &RowOrder::default() };
+        let explanation = explain_partition(none, none, &rules, &PlanSettings::default());
+        let selection = Selection {
+            dataset: "readings".into(),
+            partition: Default::default(),
+            spec_id: 0,
+            rule: Rule::Tier,
+            pass: "p".into(),
+            inputs_hash: "these files".into(),
+        };
+        let now = Utc::now();
+        let queued = InflightRecord::new(&selection, Uuid::new_v4(), now);
+        let parked = queued.parked("dies at merge", TimeDelta::hours(6), now);
+        let why = |record: &InflightRecord, files: &str| held_back(record, &explanation, files.into());
+        let said = why(&parked, "these files").unwrap();
+        assert!(said.starts_with("parked: dies at merge (until "), "{said}");
+        assert_eq!(why(&parked, "other files"), None, "it is worth another look");
+        let rested = queued.parked("dies at merge", TimeDelta::zero(), now - TimeDelta::minutes(1));
+        assert_eq!(why(&rested, "these files"), None);
+        let said = why(&queued.sent(now), "these files").unwrap();
+        assert!(said.starts_with("queued since "), "{said}");
+    }
 }

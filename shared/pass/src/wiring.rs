@@ -60,6 +60,12 @@ fn process_memory_mb(config: &Config) -> u64 {
     of_datasets.fold(config.compaction.settings.memory_mb, u64::max)
 }
 
+/// The state of the host path, for who only looks at it. None: without a `storage` section there is none.
+pub(crate) fn look_at_state(config: &Config) -> Result<Option<StateStore>, PassError> {
+    let state = config.storage.as_ref().zip(Account::of(config)?);
+    Ok(state.map(|(storage, account)| StateStore::as_it_is(account.store, &storage.state_container)))
+}
+
 /// What lies in the storage account beside the tables.
 pub(crate) struct Queued {
     account: Account,

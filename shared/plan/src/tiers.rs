@@ -2,7 +2,7 @@
 //!
 //! A merge of a tier takes neighbours of this tier and of lower ones, enough of them of the tier itself that what they become is in
 //! a higher one. So every byte that is written again moves up, and is written again at most once a tier (specification, issue
-//! #68). What a merge becomes is reckoned with at once: where it is the last of a higher tier's neighbours, all of them are one
+//! #68); with `compactMinFiles` below 4 it may stay in its tier and be written some times more. What a merge becomes is reckoned with at once: where it is the last of a higher tier's neighbours, all of them are one
 //! merge, and the plan that follows finds nothing.
 
 use firn_model::{FileFacts, SelectReason, TierCounts};

@@ -43,10 +43,15 @@ impl StateStore {
     /// # Errors
     /// What the account says.
     pub async fn in_container(account: AzureStore, container: &str) -> Result<Self, StateError> {
+        account.create_container(&container_id(&account, container)).await?;
+        Ok(Self::as_it_is(account, container))
+    }
+
+    /// The same for who only looks: nothing is created.
+    pub fn as_it_is(account: AzureStore, container: &str) -> Self {
         let root = container_id(&account, container);
-        account.create_container(&root).await?;
         let account = Arc::new(account);
-        Ok(Self::new(account.clone(), account, StateRoot::new(root)))
+        Self::new(account.clone(), account, StateRoot::new(root))
     }
 }
 

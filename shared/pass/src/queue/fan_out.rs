@@ -66,7 +66,7 @@ impl FanOutPass<'_> {
         progress: &mut DatasetProgress,
         report: &mut dyn Report,
     ) -> Result<(), PassError> {
-        let mut records = Records::read(self.host, &dataset.name).await?;
+        let mut records = Records::read(&self.host.state, &dataset.name).await?;
         progress.passes = records.passes();
         let table = load_table(&*self.host.compact.catalog, dataset).await?;
         progress.snapshot_id = table.head(&dataset.branch).map(|snapshot| snapshot.snapshot_id());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use firn_compact::HostServices;
 use firn_model::Rule;
-use firn_state::{Address, InflightRecord, LeftoverDecision, Read, Situation, StateError, decide_leftover};
+use firn_state::{Address, InflightRecord, LeftoverDecision, Read, Situation, StateError, StateStore, decide_leftover};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::state_error;
@@ -22,10 +22,10 @@ pub(crate) struct Records {
 impl Records {
     /// Reads the records of a dataset. Read before its table is loaded: what a worker finishes in between is merged in the table
     /// that is planned, and so not asked for again.
-    pub(crate) async fn read(host: &HostServices, dataset: &str) -> Result<Self, PassError> {
-        let listed = host.state.list_inflight(Some(dataset)).await.map_err(state_error)?;
+    pub(crate) async fn read(state: &StateStore, dataset: &str) -> Result<Self, PassError> {
+        let listed = state.list_inflight(Some(dataset)).await.map_err(state_error)?;
         let read = stream::iter(listed).map(|listed| async move {
-            match host.state.read_listed(&listed).await {
+            match state.read_listed(&listed).await {
                 Ok(Some(read)) => Ok(Some((listed.address.name().to_owned(), (listed.address, read)))),
                 Ok(None) => Ok(None),
                 // One record that is no record costs its partition, not the dataset.
