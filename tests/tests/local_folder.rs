@@ -62,6 +62,62 @@ fn late_rows_and_duplicates_become_one_sorted_file_a_month() {
     scene.check_converged(&["--full"]);
 }
 
+/// How the table's properties want files and metrics, and what PyIceberg's metadata tables make of what was written.
+#[test]
+fn the_tables_own_properties_say_how_files_and_metrics_are_written() {
+    let scene = Scene::local();
+    scene.configure(EAGER, "seriesColumns: [origin], timeColumn: time_hour");
+    let properties = [
+        "write.parquet.compression-codec=gzip",
+        "write.parquet.row-group-size-bytes=20000",
+        "write.parquet.dict-size-bytes=64",
+        "write.metadata.metrics.default=none",
+        "write.metadata.metrics.column.origin=truncate(2)",
+        "write.metadata.metrics.column.time_hour=full",
+        "write.metadata.metrics.column.hour=counts",
+    ];
+    let properties: Vec<String> = properties.iter().map(|property| format!(" --property {property}")).collect();
+    scene.make(&format!(
+        "--source weather --appends 40 --limit 6000 --sort-order origin,time_hour{}",
+        properties.concat()
+    ));
+    let rows = scene.digest();
+    scene.compact(&["--full"]).expect_code(0);
+    assert_eq!(scene.digest(), rows);
+
+    let view = scene.lake.readers_view(TABLE);
+    let files = scene.inspect()["files"].as_array().unwrap().clone();
+    let [file] = &files[..] else { panic!("{files:#?}") };
+    assert_eq!(view["files"], json!([{"path": file["path"], "rows": 6000, "bytes": file["bytes"]}]));
+    // 40 deleted, one added.
+    assert_eq!(view["entries"], json!([vec![1], vec![2; 40]].concat()));
+    assert_eq!(view["operations"].as_array().unwrap().last(), Some(&json!("replace")));
+    assert_eq!(file["sort_order_id"], json!(1), "readers may rely on the table's order");
+
+    let footer = &view["footers"][0];
+    let groups: Vec<u64> = footer["rows"].as_array().unwrap().iter().map(|rows| rows.as_u64().unwrap()).collect();
+    assert!(groups.len() > 3 && groups.iter().sum::<u64>() == 6000, "{groups:?}");
+    // A chunk that does not get smaller is not compressed.
+    for (name, column) in footer["columns"].as_object().unwrap() {
+        let codecs = column["codecs"].as_array().unwrap();
+        assert!(codecs.iter().all(|codec| codec == "GZIP" || codec == "UNCOMPRESSED"), "{name}: {codecs:?}");
+    }
+    assert_eq!(footer["columns"]["temp"]["codecs"], json!(["GZIP"]));
+    // Three names fit 64 bytes, thousands of hours do not.
+    assert_eq!(footer["columns"]["origin"]["dictionary"], true);
+    assert_eq!(footer["columns"]["time_hour"]["dictionary"], false);
+
+    let fields = |metric: &str| -> Vec<String> { file[metric].as_object().unwrap().keys().cloned().collect() };
+    assert_eq!(fields("value_counts"), ["1", "2", "3"], "origin, time_hour, hour");
+    assert_eq!(
+        (fields("lower_bounds"), fields("upper_bounds")),
+        (vec!["1".into(), "2".into()], vec!["1".into(), "2".into()])
+    );
+    // EWR to LGA: two letters, the upper one rounded up.
+    assert_eq!((&file["lower_bounds"]["1"], &file["upper_bounds"]["1"]), (&json!("4557"), &json!("4c48")));
+    scene.check_converged(&["--full"]);
+}
+
 /// `firn verify` on a compacted table: each check by its name, and whether it is well.
 fn verified(scene: &Scene, code: i32) -> Vec<(String, bool)> {
     let mut command = firn();

@@ -97,6 +97,14 @@ impl Lake {
         self.run("inspect_table.py", table, options)
     }
 
+    /// What readers see beside the rows, of a lake in a local folder; see `readers_view.py`.
+    ///
+    /// # Panics
+    /// When the script fails.
+    pub fn readers_view(&self, table: &str) -> Value {
+        self.run("readers_view.py", table, &[])
+    }
+
     /// Asserts the invariants that need no comparison (I2 to I5 and I9 of design section 8).
     ///
     /// # Panics
