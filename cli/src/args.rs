@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Invoke(InvokeArgs),
     /// Expire snapshots now
     Expire(OverDatasets),
-    /// Delete files that no snapshot refers to, now
+    /// Delete files that no snapshot refers to, now; the first sweep of a table only looks, a later one deletes after the grace
     Orphans(OrphansArgs),
     /// Read a sidecar
     Inspect(InspectArgs),

@@ -128,7 +128,7 @@ public final class RestServer {
       case "GET config":
         return ConfigResponse.builder().withDefaults(defaults).build();
       case "GET namespaces":
-        return CatalogHandlers.listNamespaces(catalog, Namespace.empty());
+        return CatalogHandlers.listNamespaces(catalog, parent(exchange));
       case "POST namespaces":
         return CatalogHandlers.createNamespace(catalog, body(exchange, CreateNamespaceRequest.class));
       case "GET namespace":
@@ -193,6 +193,17 @@ public final class RestServer {
 
   private LoadTableResponse ofTable(LoadTableResponse loaded) {
     return LoadTableResponse.builder().withTableMetadata(loaded.tableMetadata()).addAllConfig(ofTables).build();
+  }
+
+  /** The namespace that is asked for the ones in it. */
+  private static Namespace parent(HttpExchange exchange) {
+    String query = exchange.getRequestURI().getRawQuery();
+    for (String part : query == null ? new String[0] : query.split("&")) {
+      if (part.startsWith("parent=") && part.length() > "parent=".length()) {
+        return Namespace.of(decode(part.substring("parent=".length())).split("\u001f"));
+      }
+    }
+    return Namespace.empty();
   }
 
   private static Namespace namespace(String[] path) {

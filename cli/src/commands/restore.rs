@@ -30,6 +30,10 @@ pub(crate) async fn run(args: RestoreArgs, context: &Context) -> Exit {
     }
 }
 
+/// What helps where the store took the call and nothing came of it.
+const NOT_BACK: &str = "the store took the call and the file is not there: make one of its versions the current one in the portal, or with az \
+     storage blob list --include vd and az storage blob copy start";
+
 /// A reader that has gone away stops no work.
 fn line(text: std::fmt::Arguments<'_>) {
     let _ = writeln!(Stdout, "{text}");
@@ -40,6 +44,7 @@ fn say(format: Format, file: &RestoredFile) {
         Restored::Back => ("restored", None),
         Restored::There => ("left", Some("it is there".to_owned())),
         Restored::Gone => ("failed", Some("it is not kept any more".to_owned())),
+        Restored::NotBack => ("failed", Some(NOT_BACK.to_owned())),
         Restored::Refused(detail) => ("failed", Some(detail.clone())),
     };
     match format {

@@ -135,6 +135,7 @@ impl Parts {
             true => dataset::read_all(&top.section("ingestion"), &compaction.settings),
             false => Vec::new(),
         };
+        maintenance::warn(top.reader(), &maintenance, &datasets);
         top.finish(&["storage", "catalog", "compaction", "maintenance", "ingestion"], Unknown::IgnoreSections);
         let catalog = catalog?;
         check_sqlite_in_azure(top, &catalog, storage.as_ref(), environment);

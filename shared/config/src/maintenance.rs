@@ -1,5 +1,7 @@
 //! Section `maintenance`: snapshot expiry and orphan cleanup.
 
+use crate::dataset::Dataset;
+use crate::reader::Reader;
 use crate::scalar::Whole;
 use crate::section::{Section, Unknown};
 
@@ -11,6 +13,9 @@ const ORPHAN_MIN_AGE: Whole = Whole { key: "orphanMinAgeHours", unit: "hours", d
 const ORPHAN_GRACE: Whole = Whole { key: "orphanGraceHours", unit: "hours", default: 1, least: 0, most: 87_600 };
 const RECEIPT: Whole = Whole { key: "receiptDays", unit: "days", default: 90, least: 1, most: 36_500 };
 const ORPHAN_METADATA: &str = "orphanMetadata";
+
+/// How long deleted files can be brought back at most: as long as the deployment has the account keep them, and as local folders do.
+const KEPT_DAYS: u64 = 14;
 
 /// Keys of the section.
 pub(crate) const KEYS: [&str; 6] =
@@ -57,4 +62,31 @@ pub(crate) fn read(section: &Section<'_>, runtime_deadline_hours: u64) -> Mainte
     }
     section.finish(&KEYS, Unknown::Refuse);
     maintenance
+}
+
+/// Warns of settings that are allowed and defeat each other.
+pub(crate) fn warn(reader: &Reader<'_>, maintenance: &Maintenance, datasets: &[Dataset]) {
+    if maintenance.receipt_days < KEPT_DAYS {
+        let message = format!(
+            "\"{}\" is less than the {KEPT_DAYS} days for which deleted files are kept: without its receipt a sweep cannot be undone; write \
+             at least {KEPT_DAYS}",
+            maintenance.receipt_days
+        );
+        reader.warn("maintenance.receiptDays", message);
+    }
+    let retention = |table: &Dataset| {
+        let of_table = datasets.iter().filter(|other| other.table == table.table);
+        of_table.map(|dataset| dataset.compaction.snapshot_retention_hours).max().unwrap_or_default()
+    };
+    let interval = maintenance.orphan_cleanup_interval_minutes;
+    let short = datasets.iter().map(|dataset| (retention(dataset), dataset)).min_by_key(|(hours, _)| *hours);
+    if let Some((hours, dataset)) = short.filter(|(hours, _)| interval >= hours.saturating_mul(60)) {
+        let message = format!(
+            "\"{interval}\" is not less than snapshotRetentionHours {hours} of dataset {}: snapshots come and go between two sweeps, the \
+             grace begins anew each time, and nothing is ever deleted from a table that is written to; sweep more often or keep \
+             snapshots longer",
+            dataset.name
+        );
+        reader.warn("maintenance.orphanCleanupIntervalMinutes", message);
+    }
 }

@@ -66,7 +66,16 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn warn_at(&self, line: usize, path: &str, message: String) {
-        let warning = ConfigError { file: self.file.to_owned(), line: Some(line), key: path.to_owned(), message };
+        self.push_warning(Some(line), path, message);
+    }
+
+    /// Notes what is allowed and hardly meant, on the line of its key where it stands in the file.
+    pub(crate) fn warn(&self, path: &str, message: String) {
+        self.push_warning(self.line_of(path), path, message);
+    }
+
+    fn push_warning(&self, line: Option<usize>, path: &str, message: String) {
+        let warning = ConfigError { file: self.file.to_owned(), line, key: path.to_owned(), message };
         self.found.borrow_mut().warnings.push(warning);
     }
 

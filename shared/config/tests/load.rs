@@ -148,7 +148,7 @@ fn every_key_can_be_set() {
 storage: {account: lake01, blobServiceUri: 'https://b.example', queueServiceUri: 'https://q.example', credential: managedIdentity, clientId: abc, stateContainer: state, queue: work}
 catalog: {type: rest, uri: 'https://catalog.example/', name: n, warehouse: w, auth: oauth2, token: t, credential: 'id:secret', oauth2ServerUri: 'https://login.example', scope: s, headers: {X-A: one, X-B: '2'}, vendedCredentials: false}
 compaction: {backlogCheckIntervalMinutes: 5, schedule: '30 4 * * 1-5', scheduleCatchUpHours: 3, runtimeDeadlineHours: 2, backlogFileThreshold: 50, minFileSizeMb: 16, targetSizeMb: 64, commitRetryMax: 0, snapshotRetentionHours: 48, compactMinFiles: off, compactColdAfter: off, memoryMb: 360, tempDiskMb: 0, groupBudgetMb: 256, maxPartitionsPerPass: 7, rowGroupMb: 8, readBatchKb: 512, encodings: modern, verify: reread, cooldownHours: 0, dedupOperation: replace}
-maintenance: {expireSnapshotsIntervalMinutes: 10, orphanCleanupIntervalMinutes: 20, orphanMinAgeHours: 3, orphanGraceHours: 0, orphanMetadata: true, receiptDays: 1}
+maintenance: {expireSnapshotsIntervalMinutes: 10, orphanCleanupIntervalMinutes: 20, orphanMinAgeHours: 3, orphanGraceHours: 0, orphanMetadata: true, receiptDays: 14}
 ingestion:
   datasets:
     - {name: spans, table: a.b.spans, branch: audit, seriesColumns: [s], timeColumn: t, insertionTimeColumn: i, dedup: true, sortColumns: [s, t], tantivy: {indexingColumns: [m]}, bloomFilterColumns: [b], ndvColumns: [n], backfillWriters: tracelake, compaction: {targetSizeMb: 32, compactColdAfter: 1h30m, compactMinFiles: 4}}
@@ -202,7 +202,7 @@ ingestion:
         orphan_min_age_hours: 3,
         orphan_grace_hours: 0,
         orphan_metadata: true,
-        receipt_days: 1,
+        receipt_days: 14,
     };
     assert_eq!(config.maintenance, maintenance);
     let dataset = config.dataset("spans").unwrap();
@@ -307,6 +307,29 @@ fn a_key_in_the_wrong_place_says_where_it_belongs() {
         let problem = wrong(text);
         assert!(problem.starts_with(&format!("firn.yaml:{line}: {key}: ")) && problem.contains(says), "{problem}");
     }
+}
+
+/// A sweep whose receipt is gone cannot be undone; a grace that always begins anew deletes nothing.
+#[test]
+fn settings_of_maintenance_that_defeat_each_other_are_warned_of() {
+    let warnings = |section: &str, dataset: &str| {
+        let text = format!(
+            "catalog: {{type: sql, uri: 'sqlite:////c.db', name: n, warehouse: 'file:///w'}}\n\
+             maintenance: {{{section}}}\n\
+             ingestion: {{datasets: [{{name: a, table: x.t}}, {{name: b, table: x.u, compaction: {{{dataset}}}}}, \
+             {{name: c, table: x.u, branch: dev, compaction: {{snapshotRetentionHours: 2}}}}]}}"
+        );
+        load(&text).warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("receiptDays: 14, orphanCleanupIntervalMinutes: 119", "snapshotRetentionHours: 1"), [""; 0]);
+    let found = warnings("receiptDays: 13", "");
+    let [warning] = found.as_slice() else { panic!("{found:?}") };
+    assert!(warning.starts_with("firn.yaml:2: maintenance.receiptDays: \"13\" is less than the 14 days"), "{warning}");
+    let found = warnings("orphanCleanupIntervalMinutes: 120", "snapshotRetentionHours: 1");
+    let [warning] = found.as_slice() else { panic!("{found:?}") };
+    let start = "firn.yaml:2: maintenance.orphanCleanupIntervalMinutes: \"120\" is not less than snapshotRetentionHours 2 of dataset b";
+    assert!(warning.starts_with(start), "{warning}");
+    assert_eq!(warnings("orphanCleanupIntervalMinutes: 1440", "").len(), 1, "the default of 24 hours");
 }
 
 #[test]

@@ -40,6 +40,9 @@ pub fn table_jobs(config: &Config, dataset: Option<&str>) -> Vec<TableJob> {
 /// Why a table is left alone. No failure: its owner wants it so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkipReason {
+    /// The catalog takes no commits; it says why. Its tables may be views of another format's (Delta in OneLake, UniForm), whose older
+    /// files the Iceberg metadata does not name although that format still needs them.
+    ReadOnlyCatalog(String),
     /// `firn.enabled=false`.
     Disabled,
     /// `gc.enabled=false`: files may be shared with other tables, so nothing expires and nothing is deleted (Iceberg, table properties).
@@ -51,6 +54,12 @@ pub enum SkipReason {
 impl std::fmt::Display for SkipReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            SkipReason::ReadOnlyCatalog(reason) => {
+                write!(
+                    f,
+                    "{reason}: its tables may be another format's, which needs files that the Iceberg metadata does not name"
+                )
+            }
             SkipReason::Disabled => f.write_str("table property firn.enabled=false"),
             SkipReason::NoCollection => {
                 f.write_str("table property gc.enabled=false: its files may belong to other tables too")
@@ -64,6 +73,9 @@ impl std::fmt::Display for SkipReason {
 
 /// Why a table is left alone, if it is.
 pub fn skipped(table: &LoadedTable) -> Option<SkipReason> {
+    if let Some(reason) = &table.read_only {
+        return Some(SkipReason::ReadOnlyCatalog(reason.to_string()));
+    }
     let off = |key: &str| table.property(key).is_some_and(|value| value.trim().eq_ignore_ascii_case("false"));
     if !table.is_enabled() {
         return Some(SkipReason::Disabled);

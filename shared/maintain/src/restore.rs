@@ -24,6 +24,8 @@ pub enum Restored {
     There,
     /// It is not kept any more.
     Gone,
+    /// The store took the call, and the file is not there all the same.
+    NotBack,
     /// The store refused.
     Refused(String),
 }
@@ -37,8 +39,8 @@ pub struct RestoredFile {
     pub restored: Restored,
 }
 
-/// Brings back what a receipt says was deleted; `told` hears of each file. Restored files are left alone by sweeps for
-/// [`LEFT_ALONE_DAYS`].
+/// Brings back what a receipt says was deleted; `told` hears of each file. Files that are back, or were there, are left alone by
+/// sweeps for [`LEFT_ALONE_DAYS`].
 ///
 /// # Errors
 /// What the state says. Files are told one by one instead.
@@ -55,12 +57,15 @@ pub async fn restore(
         let address = state.root().receipt::<ReceiptPart>(&receipt.dataset, &receipt.receipt, Some(part));
         let Some(Read { value: part, .. }) = state.read(&address).await? else { continue };
         for deletion in part.deletions {
-            // Planned: the sweep was killed, and the file may be gone or not.
-            if !matches!(deletion.outcome, DeletionOutcome::Deleted | DeletionOutcome::Planned) {
-                continue;
+            match deletion.outcome {
+                DeletionOutcome::Deleted => {}
+                // The sweep was killed, or the answer was lost: the file may be gone or not.
+                DeletionOutcome::Planned | DeletionOutcome::Refused => {}
+                DeletionOutcome::Absent => continue,
             }
             let (restored, print) = one(table, trash.as_ref(), &deletion).await;
-            if restored == Restored::Back {
+            // One that is there already, too: whoever restores it means to use it.
+            if matches!(restored, Restored::Back | Restored::There) {
                 back.extend(print);
             }
             told(RestoredFile { path: deletion.path, restored });
@@ -83,11 +88,16 @@ async fn one(table: &LoadedTable, trash: Option<&Trash>, deletion: &Deletion) ->
     }
     let back = match (trash, &deletion.trash) {
         (Some(trash), Some(name)) => trash.give_back(name, &id).await,
-        (None, Some(_)) => Err(StorageError::NotFound { blob: Box::new(id) }),
+        (None, Some(_)) => Err(StorageError::NotFound { blob: Box::new(id.clone()) }),
         (_, None) => store.undelete(&id).await,
     };
     let restored = match back {
-        Ok(()) => Restored::Back,
+        // What the store says it did is looked at: where blobs have versions, to undelete one makes none of them the current one.
+        Ok(()) => match store.exists(&id).await {
+            Ok(true) => Restored::Back,
+            Ok(false) => Restored::NotBack,
+            Err(error) => Restored::Refused(error.to_string()),
+        },
         Err(StorageError::AlreadyExists { .. }) => Restored::There,
         Err(StorageError::NotFound { .. }) => Restored::Gone,
         Err(error) => Restored::Refused(error.to_string()),

@@ -142,7 +142,8 @@ pub trait BlobStore: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// Brings a deleted blob back that the store has kept. One that is there stays as it is.
+    /// Brings a deleted blob back that the store has kept. One that is there stays as it is. Ok: it is there afterwards, as the store says
+    /// when asked for it.
     ///
     /// # Errors
     /// [`StorageError::NotFound`] when nothing is kept under this name, [`StorageError::Invalid`] for a store that keeps nothing.

@@ -133,6 +133,10 @@ impl Catalog for FaultyCatalog {
         }
     }
 
+    async fn list_namespaces(&self) -> Result<Vec<Vec<String>>, TableError> {
+        self.real.list_namespaces().await
+    }
+
     async fn list_tables(&self, namespace: &[String]) -> Result<Vec<String>, TableError> {
         self.real.list_tables(namespace).await
     }

@@ -4,4 +4,4 @@ pub mod decide;
 pub mod run;
 
 pub use decide::{ExpireReason, ExpiryPlan, ExpirySettings, KeepReason, SnapshotDecision, decide_expiry};
-pub use run::{ExpiryOutcome, ExpiryTools, TableExpiry, expire_table};
+pub use run::{ExpiryFailure, ExpiryOutcome, ExpiryTools, TableExpiry, expire_table};

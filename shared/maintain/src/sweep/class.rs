@@ -8,7 +8,10 @@ use crate::sweep::places::Places;
 /// Endings of files with rows.
 const DATA: [&str; 3] = [".parquet", ".avro", ".orc"];
 /// Endings of metadata files.
-const METADATA: [&str; 6] = [".avro", ".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".puffin", ".stats"];
+const METADATA: [&str; 3] = [".avro", ".puffin", ".stats"];
+/// Endings of table metadata, plain and compressed: `.gz` stands before the ending in newer writers, behind it in older ones (Iceberg spec,
+/// "Appendix F", and `write.metadata.compression-codec`).
+const TABLE_METADATA: [&str; 2] = [".metadata.json", ".metadata.json.gz"];
 /// Endings of sidecars.
 const SIDECARS: [&str; 3] = ["tantivy", "bloom", "ndv"];
 
@@ -34,6 +37,20 @@ impl FileClass {
     }
 }
 
+/// Whether a name is that of a table's metadata file, compressed or not.
+pub fn is_metadata_file(name: &str) -> bool {
+    TABLE_METADATA.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Folders in which other table formats keep what they know.
+const OTHER_FORMATS: [&str; 2] = ["_delta_log", ".hoodie"];
+
+/// Whether a key is in the log of another table format: the table is a view of that one, or was.
+pub fn is_of_another_format(key: &str) -> bool {
+    let Some((folders, _)) = key.rsplit_once('/') else { return false };
+    folders.rsplit('/').any(|folder| OTHER_FORMATS.contains(&folder))
+}
+
 /// The class of a listed file.
 pub fn classify(id: &BlobId, places: &Places) -> FileClass {
     if id.key.ends_with('/') {
@@ -47,7 +64,7 @@ pub fn classify(id: &BlobId, places: &Places) -> FileClass {
     }
     // Before data: a data path may be the whole location.
     if let Some(name) = places.metadata.rest(id) {
-        return if METADATA.iter().any(|ending| name.ends_with(ending)) {
+        return if is_metadata_file(name) || METADATA.iter().any(|ending| name.ends_with(ending)) {
             FileClass::Metadata
         } else {
             FileClass::Unknown
@@ -91,6 +108,7 @@ mod tests {
             "metadata/a-m0.avro",
             "metadata/00001-x.metadata.json",
             "metadata/n.gz.metadata.json",
+            "metadata/n.metadata.json.gz",
             "metadata/s.puffin",
             "metadata/s.stats",
         ] {

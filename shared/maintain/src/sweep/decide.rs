@@ -203,7 +203,9 @@ pub fn decide_orphan(file: &FileFacts, rules: &SweepRules) -> OrphanDecision {
         Ok(()) => {}
         Err(reason) => return OrphanDecision::Keep(reason),
     }
-    if file.class.is_sidecar() && file.owner == Owner::Goes && !rules.first_sweep {
+    // Seen only from a later time on: a person restored it and shall have time.
+    let held = file.unreferenced_since.is_some_and(|since| since > rules.now);
+    if file.class.is_sidecar() && file.owner == Owner::Goes && !rules.first_sweep && !held {
         return OrphanDecision::Delete(DeleteReason::WithItsDataFile);
     }
     let from = file.unreferenced_since.unwrap_or(rules.now) + rules.grace;

@@ -106,6 +106,15 @@ fn sidecars_share_the_fate_of_their_file() {
     assert_eq!(decide(before_its_file), OrphanDecision::Keep(KeepReason::TooYoung));
 }
 
+/// What a person restored is left alone, a sidecar too although its file goes.
+#[test]
+fn what_is_held_until_later_stays() {
+    let until = Some(now() + TimeDelta::hours(1));
+    for file in [orphan(), sidecar(Owner::Goes), sidecar(Owner::None)] {
+        assert_eq!(kept(FileFacts { unreferenced_since: until, ..file }), Some(KeepReason::InGrace), "{file:?}");
+    }
+}
+
 #[test]
 fn metadata_files_only_when_asked() {
     let file = FileFacts { class: FileClass::Metadata, ..orphan() };

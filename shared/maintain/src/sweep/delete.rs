@@ -44,6 +44,8 @@ pub(crate) struct Deleter<'a> {
     pub(crate) walk: ManifestWalk,
     /// The newest version that was loaded.
     pub(crate) table: LoadedTable,
+    /// Files that are still to go, as far as was known after the first listing.
+    pub(crate) due: u64,
     pub(crate) owners: Owners,
     pub(crate) seen: Seen,
     pub(crate) rules: SweepRules,
@@ -89,11 +91,13 @@ impl Deleter<'_> {
                     continue;
                 }
                 self.look_at(blob, Owner::None, &mut batch);
-                if batch.len() >= BATCH {
-                    if self.is_late() {
-                        return Ok(self.out_of_time(batch));
-                    }
+                // What was found so far still goes: the deadline leaves time for one batch.
+                let late = self.is_late();
+                if batch.len() >= BATCH || late {
                     self.delete(&mut batch, &mut gone).await?;
+                }
+                if late {
+                    return Ok(self.out_of_time());
                 }
             }
         }
@@ -106,11 +110,12 @@ impl Deleter<'_> {
                 fate => fate,
             };
             self.look_at(blob, owner, &mut batch);
-            if batch.len() >= BATCH {
-                if self.is_late() {
-                    return Ok(self.out_of_time(batch));
-                }
+            let late = self.is_late();
+            if batch.len() >= BATCH || late {
                 self.delete(&mut batch, &mut gone).await?;
+            }
+            if late {
+                return Ok(self.out_of_time());
             }
         }
         self.delete(&mut batch, &mut gone).await?;
@@ -121,11 +126,11 @@ impl Deleter<'_> {
         self.tools.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    fn out_of_time(mut self, batch: Vec<Going>) -> SweepOutcome {
-        for going in batch {
-            self.kept(&going.blob, KeepReason::OutOfTime, true);
+    fn out_of_time(self) -> SweepOutcome {
+        if self.due > 0 {
+            *self.receipt.kept.entry(KeepReason::OutOfTime.as_str().to_owned()).or_default() += self.due;
         }
-        SweepOutcome::Unfinished
+        SweepOutcome::Unfinished("out of time while files were deleted: the next sweep goes on".to_owned())
     }
 
     /// Decides for a file of the second listing.
@@ -146,7 +151,11 @@ impl Deleter<'_> {
             unreferenced_since: since,
             owner,
         };
-        match decide_orphan(&facts, &self.rules) {
+        let decision = decide_orphan(&facts, &self.rules);
+        if let OrphanDecision::Delete(_) = decision {
+            self.due = self.due.saturating_sub(1);
+        }
+        match decision {
             OrphanDecision::Keep(KeepReason::Live | KeepReason::Replaced) => {}
             OrphanDecision::Keep(reason) => self.say(&blob, Verdict::Keep, reason.to_string()),
             OrphanDecision::Delete(_) if known.modified.map(seconds) != Some(seconds(blob.last_modified)) => {

@@ -1,11 +1,12 @@
 //! Tables beside this one: a folder that two share cannot be cleaned, because the files of one are nobody's to the other.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 
 use firn_storage::{BlobStore, StorageError};
 use firn_table::{Catalog, LoadedTable, TableError, TableIdent, TablePlaces};
 use futures::{StreamExt, TryStreamExt, stream};
 
+use crate::sweep::class::is_metadata_file;
 use crate::sweep::places::{Folder, Places};
 use crate::sweep::stop::SweepStop;
 
@@ -13,14 +14,14 @@ use crate::sweep::stop::SweepStop;
 const LOADS: usize = 8;
 /// Files of a folder above the table that are looked through for the metadata of another table.
 const LOOKED_THROUGH: usize = 5_000;
-/// The ending of a metadata file.
-pub(crate) const METADATA_FILE: &str = ".metadata.json";
 
-/// Where the tables lie that are in the configuration or in the namespaces of its tables. Kept for one pass.
+/// Where the tables of the catalog lie, in all of its namespaces: tables with a data path of their own share it across them. Kept for one
+/// pass.
 #[derive(Debug, Default)]
 pub struct Neighbours {
     places: HashMap<TableIdent, Result<Places, String>>,
-    namespaces: HashSet<Vec<String>>,
+    /// Every table of the catalog, once they were listed.
+    tables: Option<Vec<TableIdent>>,
 }
 
 impl Neighbours {
@@ -35,14 +36,15 @@ impl Neighbours {
         places: &Places,
         configured: &[TableIdent],
     ) -> Result<(), SweepStop> {
-        let namespace = table.ident.namespace_levels().to_vec();
-        let mut wanted: BTreeSet<String> = BTreeSet::new();
-        let mut idents: Vec<TableIdent> = configured.to_vec();
-        if !self.namespaces.contains(&namespace) {
-            wanted.extend(catalog.list_tables(&namespace).await?);
-            self.namespaces.insert(namespace.clone());
+        let known = match &self.tables {
+            Some(known) => known,
+            None => self.tables.insert(every_table(catalog).await?),
+        };
+        if !known.contains(&table.ident) {
+            return Err(SweepStop::NotListed { table: table.ident.clone() });
         }
-        idents.extend(wanted.into_iter().map(|name| TableIdent::new(namespace.iter().cloned(), name)));
+        self.places.insert(table.ident.clone(), Ok(places.clone()));
+        let mut idents: Vec<TableIdent> = known.iter().chain(configured).cloned().collect();
         idents.retain(|ident| !self.places.contains_key(ident));
         let loads = stream::iter(idents).map(|ident| async move {
             let loaded = catalog.load(&ident).await;
@@ -77,6 +79,19 @@ impl Neighbours {
         }
         Ok(())
     }
+}
+
+/// All tables of a catalog, or none.
+async fn every_table(catalog: &dyn Catalog) -> Result<Vec<TableIdent>, SweepStop> {
+    let unlisted = |source| SweepStop::NeighboursUnlisted { source };
+    let namespaces = catalog.list_namespaces().await.map_err(unlisted)?;
+    let lists = stream::iter(namespaces).map(|namespace| async move {
+        let names = catalog.list_tables(&namespace).await.map_err(unlisted)?;
+        let ident = |name: String| TableIdent::new(namespace.iter().cloned(), name);
+        Ok::<_, SweepStop>(names.into_iter().map(ident).collect::<Vec<_>>())
+    });
+    let tables: Vec<Vec<TableIdent>> = lists.buffer_unordered(LOADS).try_collect().await?;
+    Ok(tables.into_iter().flatten().collect())
 }
 
 /// The folders of a table.
@@ -124,7 +139,7 @@ async fn first_metadata_in(store: &dyn BlobStore, folder: &Folder) -> Result<Opt
             }
             Err(error) => return Err(error.into()),
         };
-        let directly = folder.rest(&blob.id).is_some_and(|rest| !rest.contains('/') && rest.ends_with(METADATA_FILE));
+        let directly = folder.rest(&blob.id).is_some_and(|rest| !rest.contains('/') && is_metadata_file(rest));
         if directly {
             return Ok(Some(blob.id.to_string()));
         }

@@ -15,22 +15,24 @@ use crate::file_state::FileState;
 use crate::identity::canonical_key;
 use crate::jobs::{SkipReason, TableJob, skipped, text};
 use crate::sweep::abandoned::Abandoned;
-use crate::sweep::class::classify;
+use crate::sweep::class::{classify, is_metadata_file, is_of_another_format};
 use crate::sweep::decide::{FileFacts, KeepReason, OrphanDecision, SweepRules, candidate, decide_orphan};
 use crate::sweep::delete::Deleter;
 use crate::sweep::listing::{Listing, ListingBuilder, Remembered};
 use crate::sweep::mark::Marker;
-use crate::sweep::neighbours::{METADATA_FILE, Neighbours, check_above, places_of};
+use crate::sweep::neighbours::{Neighbours, check_above, places_of};
 use crate::sweep::owners::Owners;
 use crate::sweep::places::{Folder, Places};
 use crate::sweep::receipt::{ListingCounts, MetadataRead, Receipt, RulesUsed, Undo, receipt_id};
 use crate::sweep::report::SweepReport;
-use crate::sweep::seen::{Memory, Seen, memory, seen_file};
+use crate::sweep::seen::{Memory, Seen, is_held, memory, seen_file};
 use crate::sweep::stop::SweepStop;
 use crate::trash::{TRASH_DAYS, Trash};
 
 /// Folders with metadata files that are remembered: more than two are another table's anyway.
 const METADATA_FOLDERS: usize = 100;
+/// Names that cannot be used, as far as the receipt has them.
+const ODD_NAMES: usize = 5;
 
 /// What a sweep works with.
 #[derive(Debug, Clone, Copy)]
@@ -56,8 +58,8 @@ pub struct SweepTools<'a> {
 pub enum SweepOutcome {
     /// All of it was done.
     Done,
-    /// The time of the run was used up; what was done counts, and the next sweep goes on.
-    Unfinished,
+    /// The time of the run was used up, and where; what was done counts, and the next sweep goes on.
+    Unfinished(String),
     /// The table is left alone.
     Skipped(SkipReason),
     /// Something looks wrong.
@@ -103,11 +105,12 @@ pub async fn sweep_table(
     let mut sweep = Sweep { tools, job, receipt: &mut receipt };
     let outcome = match sweep.run(neighbours, report).await {
         Ok(outcome) => outcome,
+        Err(stop @ SweepStop::OutOfTime { .. }) => SweepOutcome::Unfinished(stop.to_string()),
         Err(stop) => SweepOutcome::Stopped(stop),
     };
     let (word, reason) = match &outcome {
         SweepOutcome::Done => ("done", None),
-        SweepOutcome::Unfinished => ("unfinished", None),
+        SweepOutcome::Unfinished(reason) => ("unfinished", Some(reason.clone())),
         SweepOutcome::Skipped(reason) => ("left", Some(reason.to_string())),
         SweepOutcome::Stopped(stop) => ("failed", Some(stop.to_string())),
     };
@@ -148,17 +151,19 @@ impl Sweep<'_> {
             return Ok(SweepOutcome::Skipped(reason));
         }
         let places = places_of(&first)?;
-        self.check_places(&first, &places, neighbours).await?;
+        let deadline = tools.deadline;
+        in_time(deadline, "the tables of the catalog were looked at", self.check_places(&first, &places, neighbours))
+            .await?;
         let now = self.now().await?;
         // The listing first, the metadata after it: what is committed in between is referred to, and what is listed before is older.
-        let (listing, folders) = self.list(&first, &places, now).await?;
+        let (listing, folders) = in_time(deadline, "its folders were listed", self.list(&first, &places, now)).await?;
         let listing = Arc::new(listing);
         let table = tools.catalog.load(&self.job.table).await?;
         same_table(&first, &table, &places)?;
         no_table_inside(&table, &places, &folders)?;
         let mut walk = ManifestWalk::default();
         let marker = Arc::new(Marker::new(listing.clone(), places.clone(), table.clone(), now));
-        marker.run(&mut walk, &table).await?;
+        in_time(deadline, "its manifests were read", marker.run(&mut walk, &table)).await?;
         let history = table.history()?;
         self.receipt.metadata = Some(MetadataRead {
             location: table.metadata_location.clone(),
@@ -172,10 +177,11 @@ impl Sweep<'_> {
         let number = table.metadata.last_sequence_number();
         let memory = memory(before.as_ref().map(|read| &read.value), &history, number);
         let abandoned = Abandoned::of(tools.state, &table).await?;
-        let seen = self.seen(&table, before.as_ref(), memory, now).await?.with(abandoned.seen());
+        let seen = self.seen(&table, before.as_ref(), memory, now).await?.with(abandoned.seen(), now);
         let rules = self.rules(now, memory);
         self.receipt.rules.first_sweep = rules.first_sweep;
         self.receipt.undo = self.undo(&table).await;
+        self.receipt.warnings.extend(short_receipts(&self.receipt.undo, tools.settings.receipt_days));
 
         let planned = Planned::decide(&listing, &marker, &seen, &rules, self.receipt);
         if !tools.dry_run {
@@ -183,13 +189,15 @@ impl Sweep<'_> {
             self.remember(&table, before.as_ref(), now, lines).await?;
             abandoned.forget(tools.state, &listing).await;
         }
+        let trash = if table_is_local(&table) { Trash::of(tools.state) } else { None };
+        if let Some(trash) = trash.as_ref().filter(|_| !tools.dry_run)
+            && let Err(error) = trash.empty(now).await
+        {
+            self.receipt.warnings.push(format!("old files of the trash stay for now: {error}"));
+        }
         let wants = tools.dry_run || report.wants_kept();
         if planned.due == 0 && !wants {
             return Ok(SweepOutcome::Done);
-        }
-        let trash = if table_is_local(&table) { Trash::of(tools.state) } else { None };
-        if let Some(trash) = trash.as_ref().filter(|_| !tools.dry_run) {
-            trash.empty(now).await?;
         }
         let deleter = Deleter {
             tools,
@@ -200,6 +208,7 @@ impl Sweep<'_> {
             marker,
             walk,
             table,
+            due: planned.due,
             owners: planned.owners,
             seen,
             rules,
@@ -250,7 +259,8 @@ impl Sweep<'_> {
     ) -> Result<(Listing, Vec<(String, String)>), SweepStop> {
         let mut builder = ListingBuilder::default();
         let mut metadata_folders: Vec<(String, String)> = Vec::new();
-        let mut odd = 0_u64;
+        let mut odd: Vec<String> = Vec::new();
+        let mut odd_count = 0_u64;
         for folder in &places.listed {
             let mut listed = table.blobs().list(folder.prefix());
             while let Some(blob) = listed.next().await {
@@ -259,13 +269,19 @@ impl Sweep<'_> {
                     // One name that cannot be used: nobody can delete it, and the listing goes on.
                     Err(StorageError::Invalid { blob, detail }) => {
                         tracing::warn!(%blob, detail, "left alone");
-                        odd += 1;
+                        odd_count += 1;
+                        if odd.len() < ODD_NAMES {
+                            odd.push(blob.to_string());
+                        }
                         continue;
                     }
                     Err(source) => return Err(SweepStop::Listing { folder: folder.to_string(), source }),
                 };
+                if is_of_another_format(&blob.id.key) {
+                    return Err(SweepStop::OtherFormat { found: blob.id.to_string() });
+                }
                 if let Some((parent, _)) = blob.id.key.rsplit_once('/')
-                    && blob.id.key.ends_with(METADATA_FILE)
+                    && is_metadata_file(&blob.id.key)
                     && metadata_folders.len() < METADATA_FOLDERS
                     && metadata_folders.iter().all(|(known, _)| known != parent)
                 {
@@ -274,8 +290,11 @@ impl Sweep<'_> {
                 builder.add(&blob, classify(&blob.id, places));
             }
         }
-        if odd > 0 {
-            self.receipt.kept.insert("name that cannot be used".into(), odd);
+        if odd_count > 0 {
+            self.receipt.kept.insert("name that cannot be used".into(), odd_count);
+            let warning =
+                format!("{odd_count} blobs have names that cannot be used and stay, such as {}", odd.join(", "));
+            self.receipt.warnings.push(warning);
         }
         let listing = builder.finish();
         self.receipt.listing = Some(ListingCounts {
@@ -298,13 +317,16 @@ impl Sweep<'_> {
         let anew = match memory {
             Memory::Holds | Memory::None => None,
             Memory::WentBack => Some("the table is an older version than the last sweep saw"),
-            Memory::SnapshotsCameAndWent => Some("snapshots came and went since the last sweep"),
+            Memory::SnapshotsCameAndWent => Some(
+                "snapshots came and went since the last sweep; sweep more often than snapshots expire (orphanCleanupIntervalMinutes below \
+                 snapshotRetentionHours)",
+            ),
         };
         self.receipt.warnings.extend(anew.map(|why| format!("the grace begins anew: {why}")));
         match self.tools.state.read_seen(&table.uuid(), &before.value.seen).await? {
             Some(files) if memory == Memory::Holds => Ok(Seen::new(files)),
             // What is left alone until a later time, because a person restored it, is so in any case.
-            Some(files) => Ok(Seen::new(files.into_iter().filter(|file| is_later(file, now)).collect())),
+            Some(files) => Ok(Seen::new(files.into_iter().filter(|file| is_held(file, now)).collect())),
             None => {
                 self.receipt.warnings.push("what the last sweep saw is gone: the grace begins anew".into());
                 Ok(Seen::default())
@@ -418,22 +440,45 @@ impl Planned {
         Self { due, owners }
     }
 
-    /// What the next sweep shall know: every file that could go after the grace.
+    /// What the next sweep shall know: every file that could go after the grace, and those that are left alone, whatever they are now.
     fn candidates<'a>(
         &'a self,
         listing: &'a Listing,
         seen: &'a Seen,
         rules: &'a SweepRules,
     ) -> impl Iterator<Item = firn_state::SeenFile> + Send + 'a {
-        listing.iter().filter_map(move |(_, file)| {
+        let candidates = listing.iter().filter_map(move |(_, file)| {
             candidate(&facts_of(&file, seen, &self.owners), rules).ok()?;
-            Some(seen_file(file.print, seen.since(file.print).unwrap_or(rules.now)))
-        })
+            let since = seen.since(file.print).unwrap_or(rules.now);
+            (since <= rules.now).then(|| seen_file(file.print, since))
+        });
+        candidates.chain(seen.held(rules.now))
     }
 }
 
-fn is_later(file: &firn_state::SeenFile, now: DateTime<Utc>) -> bool {
-    i64::from(file.since) > now.timestamp()
+/// Work that ends with the time of the run. Nothing is deleted in it, so it may be given up anywhere.
+async fn in_time<T>(
+    deadline: Option<Instant>,
+    at: &str,
+    work: impl Future<Output = Result<T, SweepStop>>,
+) -> Result<T, SweepStop> {
+    let Some(deadline) = deadline else { return work.await };
+    let out_of_time = || SweepStop::OutOfTime { at: at.to_owned() };
+    if Instant::now() >= deadline {
+        return Err(out_of_time());
+    }
+    tokio::time::timeout_at(deadline.into(), work).await.unwrap_or_else(|_| Err(out_of_time()))
+}
+
+/// Says that receipts go before what they could bring back.
+fn short_receipts(undo: &Undo, receipt_days: u64) -> Option<String> {
+    let (Undo::SoftDelete { days } | Undo::Trash { days }) = undo else { return None };
+    (receipt_days < u64::from(*days)).then(|| {
+        format!(
+            "receiptDays {receipt_days} is less than the {days} days for which deleted files are kept: without its receipt a sweep cannot be \
+             undone"
+        )
+    })
 }
 
 /// Counts a file that stays.

@@ -22,13 +22,23 @@ impl Seen {
         Self { files }
     }
 
-    /// With more of them; a file that is in both counts from the earlier time.
+    /// With more of them; a file that is in both counts from the earlier time, but one that is held until later is held.
     #[must_use]
-    pub fn with(mut self, more: impl IntoIterator<Item = SeenFile>) -> Self {
+    pub fn with(mut self, more: impl IntoIterator<Item = SeenFile>, now: DateTime<Utc>) -> Self {
         self.files.extend(more);
-        self.files.sort_unstable_by_key(|file| (file.high, file.low, file.since));
+        // The first of each counts: the one that is held longest, else the earliest.
+        let order = |file: &SeenFile| match is_held(file, now) {
+            true => (false, u32::MAX - file.since),
+            false => (true, file.since),
+        };
+        self.files.sort_unstable_by_key(|file| (file.high, file.low, order(file)));
         self.files.dedup_by_key(|file| (file.high, file.low));
         self
+    }
+
+    /// Files that are left alone until a later time, because a person restored them. They are so whatever becomes of them meanwhile.
+    pub fn held(&self, now: DateTime<Utc>) -> impl Iterator<Item = SeenFile> + Send + '_ {
+        self.files.iter().copied().filter(move |file| is_held(file, now))
     }
 
     /// Since when a file has been seen unreferenced.
@@ -43,6 +53,11 @@ impl Seen {
 pub fn seen_file(print: Fingerprint, since: DateTime<Utc>) -> SeenFile {
     let (high, low) = halves(print);
     SeenFile { high, low, since: seconds(since) }
+}
+
+/// Whether a file counts as seen only from a later time on.
+pub fn is_held(file: &SeenFile, now: DateTime<Utc>) -> bool {
+    i64::from(file.since) > now.timestamp()
 }
 
 fn halves(print: Fingerprint) -> (u64, u64) {
@@ -142,8 +157,24 @@ mod tests {
         assert!(prints.iter().all(|print| seen.since(*print) == Some(time)));
         assert_eq!(seen.since(Fingerprint(2)), None);
 
-        let later = time + chrono::TimeDelta::hours(1);
-        let seen = seen.with([seen_file(Fingerprint(1), later), seen_file(Fingerprint(2), later)]);
+        let hours = |hours| time + chrono::TimeDelta::hours(hours);
+        let (later, now) = (hours(1), hours(2));
+        let seen = seen.with([seen_file(Fingerprint(1), later), seen_file(Fingerprint(2), later)], now);
         assert_eq!([1, 2].map(|print| seen.since(Fingerprint(print))), [Some(time), Some(later)], "the earlier counts");
+        assert_eq!(seen.held(now).count(), 0);
+
+        let held = [
+            seen_file(Fingerprint(1), hours(9)),
+            seen_file(Fingerprint(2), hours(3)),
+            seen_file(Fingerprint(2), hours(4)),
+        ];
+        let seen = seen.with(held, now).with([seen_file(Fingerprint(1), time)], now);
+        assert_eq!(
+            [1, 2].map(|print| seen.since(Fingerprint(print))),
+            [Some(hours(9)), Some(hours(4))],
+            "held is held"
+        );
+        assert_eq!(seen.held(now).count(), 2);
+        assert_eq!(seen.held(hours(5)).count(), 1);
     }
 }

@@ -119,6 +119,41 @@ pub enum SweepStop {
         /// Why.
         detail: String,
     },
+    /// The tables of the catalog cannot be listed, so nobody knows whether one of them has files in the folders of this one.
+    #[error(
+        "the tables of the catalog cannot be listed, and one of them might have files here: {source}; let this identity list all namespaces \
+         and tables"
+    )]
+    NeighboursUnlisted {
+        /// Why.
+        source: TableError,
+    },
+    /// The list of the catalog's tables lacks the one that is swept: it is not whole.
+    #[error(
+        "the catalog's list of tables lacks `{table}`, so it may lack others that have files here: write the name as the catalog lists it, and \
+         let this identity list all namespaces and tables"
+    )]
+    NotListed {
+        /// The table.
+        table: TableIdent,
+    },
+    /// The location is that of a table of another format too, which needs files that the Iceberg metadata does not name.
+    #[error(
+        "`{found}` belongs to a table of another format in the same location, which may need files that the Iceberg metadata does not name: \
+         remove it if that table is no longer in use"
+    )]
+    OtherFormat {
+        /// A file of the other table.
+        found: String,
+    },
+    /// The time of the run was used up before anything was deleted.
+    #[error(
+        "out of time while {at}: nothing was deleted; a longer functionTimeout, or `firn orphans` by hand, which has no limit, gets through"
+    )]
+    OutOfTime {
+        /// What the time went by.
+        at: String,
+    },
     /// The state of Firn lies in the table.
     #[error("{folder} holds the state of Firn: choose another storage.stateContainer, or move the table")]
     HoldsState {
@@ -157,7 +192,9 @@ impl SweepStop {
     pub fn passes(&self) -> bool {
         match self {
             SweepStop::Listing { source, .. } | SweepStop::Storage(source) => source.is_retryable(),
-            SweepStop::Table(error) => error.next_step() == firn_table::NextStep::Retry,
+            SweepStop::Table(error) | SweepStop::NeighboursUnlisted { source: error } => {
+                error.next_step() == firn_table::NextStep::Retry
+            }
             SweepStop::State(error) => error.is_retryable() || error.is_conflict(),
             SweepStop::Moved { .. } => true,
             _ => false,

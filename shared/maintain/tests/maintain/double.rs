@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -29,6 +30,25 @@ pub enum Fault {
     Time(DateTime<Utc>),
     /// The listing ends here in an error.
     EndsListing,
+    /// The listing never gets past it.
+    HangsListing,
+    /// A read of it never ends.
+    HangsReading,
+    /// To undelete it is taken, and changes nothing: as on an account with versions.
+    StaysDeleted,
+    /// A delete of it is done, and the answer is lost.
+    LosesDelete,
+    /// A delete of it takes until then.
+    SlowDelete(Instant),
+}
+
+/// Whether the account keeps what is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    Days(u32),
+    Nothing,
+    /// The identity may not see it.
+    NotShown,
 }
 
 /// The store. Blobs are deleted softly.
@@ -36,7 +56,7 @@ pub struct Double {
     pub inner: MemoryStore,
     pub faults: Mutex<BTreeMap<String, Fault>>,
     pub deleted: Mutex<BTreeMap<BlobId, Bytes>>,
-    pub kept_days: Mutex<Option<u32>>,
+    pub kept: Mutex<Kept>,
 }
 
 impl fmt::Debug for Double {
@@ -47,7 +67,7 @@ impl fmt::Debug for Double {
 
 impl Double {
     pub fn new(inner: MemoryStore) -> Self {
-        Self { inner, faults: Mutex::default(), deleted: Mutex::default(), kept_days: Mutex::new(Some(14)) }
+        Self { inner, faults: Mutex::default(), deleted: Mutex::default(), kept: Mutex::new(Kept::Days(14)) }
     }
 
     /// For keys that end so.
@@ -59,15 +79,23 @@ impl Double {
         let faults = self.faults.lock().unwrap();
         faults.iter().find(|(ending, _)| id.key.ends_with(*ending)).map(|(_, fault)| fault.clone())
     }
+
+    async fn hang(&self, id: &BlobId) {
+        if self.find(id) == Some(Fault::HangsReading) {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 #[async_trait]
 impl BlobStore for Double {
     async fn read(&self, id: &BlobId, range: Range<u64>) -> Result<Bytes, StorageError> {
+        self.hang(id).await;
         self.inner.read(id, range).await
     }
 
     async fn read_all(&self, id: &BlobId) -> Result<Bytes, StorageError> {
+        self.hang(id).await;
         self.inner.read_all(id).await
     }
 
@@ -91,9 +119,10 @@ impl BlobStore for Double {
 
     fn list(&self, prefix: &BlobId) -> BoxStream<'_, Result<ListedBlob, StorageError>> {
         let listed = self.inner.list(prefix);
-        let changed = listed.filter_map(move |blob| {
+        let changed = listed.filter_map(move |blob| async move {
             let blob = blob.unwrap();
-            std::future::ready(match self.find(&blob.id) {
+            match self.find(&blob.id) {
+                Some(Fault::HangsListing) => std::future::pending().await,
                 Some(Fault::Unlisted) => None,
                 Some(Fault::Time(last_modified)) => Some(Ok(ListedBlob { last_modified, ..blob })),
                 Some(Fault::EndsListing) => {
@@ -101,7 +130,7 @@ impl BlobStore for Double {
                     Some(Err(StorageError::Unavailable { blob: Box::new(blob.id), detail }))
                 }
                 _ => Some(Ok(blob)),
-            })
+            }
         });
         // After an error there is nothing.
         let mut ended = false;
@@ -122,6 +151,7 @@ impl BlobStore for Double {
     ) -> Result<Deleted, StorageError> {
         match self.find(id) {
             Some(Fault::Leased) => return Err(StorageError::Leased { blob: Box::new(id.clone()) }),
+            Some(Fault::SlowDelete(until)) => tokio::time::sleep_until(until.into()).await,
             Some(Fault::Gone) => {
                 self.inner.delete(id).await?;
             }
@@ -132,14 +162,24 @@ impl BlobStore for Double {
         if let Some(data) = data {
             self.deleted.lock().unwrap().insert(id.clone(), data);
         }
+        if self.find(id) == Some(Fault::LosesDelete) {
+            return Err(StorageError::Unavailable { blob: Box::new(id.clone()), detail: "no answer".into() });
+        }
         Ok(deleted)
     }
 
-    async fn keeps_deleted_days(&self, _: &BlobId) -> Result<Option<u32>, StorageError> {
-        Ok(*self.kept_days.lock().unwrap())
+    async fn keeps_deleted_days(&self, id: &BlobId) -> Result<Option<u32>, StorageError> {
+        match *self.kept.lock().unwrap() {
+            Kept::Days(days) => Ok(Some(days)),
+            Kept::Nothing => Ok(None),
+            Kept::NotShown => Err(StorageError::Denied { blob: Box::new(id.clone()), detail: "403".into() }),
+        }
     }
 
     async fn undelete(&self, id: &BlobId) -> Result<(), StorageError> {
+        if self.find(id) == Some(Fault::StaysDeleted) {
+            return Ok(());
+        }
         let data = self.deleted.lock().unwrap().remove(id);
         let data = data.ok_or_else(|| StorageError::NotFound { blob: Box::new(id.clone()) })?;
         self.inner.put(id, data, PutCondition::IfAbsent).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -42,6 +42,12 @@ pub struct Lake {
     known: std::sync::Mutex<BTreeMap<i64, BTreeSet<String>>>,
 }
 
+impl std::fmt::Debug for Lake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lake")
+    }
+}
+
 /// Files of a data file's rows, by what a test wants to see.
 #[derive(Debug, Default)]
 pub struct Heard(pub Vec<FileLine>);
@@ -70,6 +76,11 @@ impl Heard {
 
 pub fn name(path: &str) -> String {
     path.rsplit('/').next().unwrap().to_owned()
+}
+
+/// A table of the namespace `db`, or of another one: `other.inner.t`.
+pub fn ident(table: &str) -> TableIdent {
+    if table.contains('.') { table.parse().unwrap() } else { TableIdent::new(["db"], table) }
 }
 
 /// What a commit does to the files of a branch.
@@ -164,8 +175,9 @@ impl Lake {
         let mut json = serde_json::to_value(&metadata).unwrap();
         set_times(&mut json, &self.clock);
         self.put(&at, json.to_string().as_bytes()).await;
-        sqlx::query("INSERT INTO iceberg_tables VALUES ('lake', 'db', $1, $2, NULL, 'TABLE')")
-            .bind(table)
+        sqlx::query("INSERT INTO iceberg_tables VALUES ('lake', $1, $2, $3, NULL, 'TABLE')")
+            .bind(ident(table).namespace())
+            .bind(ident(table).name())
             .bind(&at)
             .execute(&self.pool)
             .await
@@ -194,7 +206,7 @@ impl Lake {
     }
 
     pub async fn load(&self, table: &str) -> LoadedTable {
-        self.catalog.load(&TableIdent::new(["db"], table)).await.unwrap()
+        self.catalog.load(&ident(table)).await.unwrap()
     }
 
     pub fn id(&self, url: &str) -> BlobId {
@@ -353,11 +365,16 @@ impl Lake {
     }
 
     pub fn job(&self, table: &str) -> TableJob {
-        TableJob { dataset: table.to_owned(), table: TableIdent::new(["db"], table), retention: TimeDelta::hours(24) }
+        TableJob { dataset: table.to_owned(), table: ident(table), retention: TimeDelta::hours(24) }
     }
 
     pub async fn expire(&self, table: &str) -> TableExpiry {
-        let tools = ExpiryTools { catalog: &self.catalog, state: &self.state, clock: &self.clock, retry_max: 5 };
+        self.expire_with(table, &self.catalog, 5).await
+    }
+
+    /// With so many tries after the first.
+    pub async fn expire_with(&self, table: &str, catalog: &dyn Catalog, retry_max: u64) -> TableExpiry {
+        let tools = ExpiryTools { catalog, state: &self.state, clock: &self.clock, retry_max };
         expire_table(tools, &self.job(table)).await
     }
 
@@ -376,13 +393,24 @@ impl Lake {
         clock: &Clock,
         dry_run: bool,
     ) -> (TableSweep, Heard) {
+        self.sweep_until(table, catalog, clock, dry_run, None).await
+    }
+
+    pub async fn sweep_until(
+        &self,
+        table: &str,
+        catalog: &dyn Catalog,
+        clock: &Clock,
+        dry_run: bool,
+        deadline: Option<Instant>,
+    ) -> (TableSweep, Heard) {
         let tools = SweepTools {
             catalog,
             state: &self.state,
             settings: &self.config.maintenance,
             clock,
             configured: &[],
-            deadline: None,
+            deadline,
             dry_run,
         };
         let mut heard = Heard::default();

@@ -4,8 +4,11 @@
 mod catalog;
 mod double;
 mod expiry;
+mod expiry_conflicts;
+mod hold;
 mod lake;
 mod many;
+mod neighbours;
 mod places;
 mod random;
 mod safety;

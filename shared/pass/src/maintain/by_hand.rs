@@ -62,7 +62,7 @@ async fn run(
         tables.one(task, &job, retries(config, &job.dataset), report).await;
     }
     if task == (Task::Orphans { dry_run: false }) {
-        receipts::forget_old(&state, config.maintenance.receipt_days, clock.now()).await;
+        receipts::forget_old(&state, config.maintenance.receipt_days, &clock).await;
     }
     Ok(tables.summary)
 }

@@ -1,11 +1,13 @@
 //! Receipts of sweeps: the last ones for a person to read, and those that are too old.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use firn_config::Config;
 use firn_maintain::Receipt;
+use firn_maintain::clock::trusted_now;
 use firn_maintain::sweep::receipt::receipt_time;
 use firn_maintain::sweep::{Deletion, ReceiptPart};
 use firn_state::{Listed, StateError, StateStore};
+use firn_storage::Clock;
 
 use crate::load::chosen;
 use crate::queue::state_error;
@@ -44,8 +46,20 @@ pub async fn last_receipts(
     Ok(shown)
 }
 
-/// Deletes receipts that are older than `days`. One that cannot be deleted is tried again by the next run.
-pub(crate) async fn forget_old(state: &StateStore, days: u64, now: DateTime<Utc>) {
+/// Deletes receipts that are older than `days` by the time that sweeps trust too: a clock that is ahead must not take away what undoes them.
+/// One that cannot be deleted is tried again by the next run.
+pub(crate) async fn forget_old(state: &StateStore, days: u64, clock: &Clock) {
+    let now = match trusted_now(state, clock.now()).await {
+        Ok(Ok(now)) => now,
+        Ok(Err(apart)) => {
+            tracing::warn!(own = %apart.own, store = %apart.store, "no receipt is too old: the clock of this machine cannot be right");
+            return;
+        }
+        Err(error) => {
+            tracing::warn!(%error, "receipts were not looked through for old ones");
+            return;
+        }
+    };
     let most = i64::try_from(days).ok().and_then(TimeDelta::try_days).unwrap_or(TimeDelta::MAX);
     let listed: Vec<Listed<serde_json::Value>> = match state.list_receipts(None).await {
         Ok(listed) => listed,
@@ -70,4 +84,62 @@ fn id_of<T>(listed: &Listed<T>) -> Option<String> {
     let name = names.next()?.trim_end_matches(".json").to_owned();
     let of_part = names.next().map(str::to_owned);
     [Some(name), of_part].into_iter().flatten().find(|text| receipt_time(text).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use chrono::{DateTime, Utc};
+    use firn_maintain::sweep::receipt::receipt_id;
+    use firn_model::BlobId;
+    use firn_state::StateRoot;
+    use firn_storage::{BlobStore, MemoryStore};
+    use futures::TryStreamExt;
+
+    use super::*;
+
+    const DAYS: u64 = 90;
+
+    /// A store with the receipts of sweeps that began at these times, each with a part.
+    async fn with_receipts(clock: &Clock, times: &[DateTime<Utc>]) -> (MemoryStore, StateStore) {
+        let blobs = MemoryStore::with_clock(clock.clone());
+        let root = BlobId { account: "acct".into(), container: "firn-state".into(), key: String::new() };
+        let state = StateStore::new(Arc::new(blobs.clone()), Arc::new(blobs.clone()), StateRoot::new(root));
+        for time in times {
+            let id = receipt_id(*time);
+            state.write(&state.root().receipt("t", &id, None), &Receipt::default()).await.unwrap();
+            state.write(&state.root().receipt("t", &id, Some(1)), &ReceiptPart::default()).await.unwrap();
+        }
+        (blobs, state)
+    }
+
+    async fn receipts(blobs: &MemoryStore) -> Vec<String> {
+        let all = BlobId { account: "acct".into(), container: "firn-state".into(), key: "receipts/".into() };
+        let listed: Vec<_> = blobs.list(&all).try_collect().await.unwrap();
+        listed.into_iter().map(|blob| blob.id.key["receipts/t/".len()..][..16].to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn receipts_go_when_they_are_older_than_asked_by_the_clock_that_counts() {
+        let start: DateTime<Utc> = "2026-11-01T12:00:00Z".parse().unwrap();
+        let clock = Clock::manual(start);
+        let second = TimeDelta::seconds(1);
+        let days = TimeDelta::days(90);
+        let (blobs, state) = with_receipts(&clock, &[start - days - second, start - days, start]).await;
+        forget_old(&state, DAYS, &clock).await;
+        let kept = ["20260803T120000Z", "20260803T120000Z", "20261101T120000Z", "20261101T120000Z"];
+        assert_eq!(receipts(&blobs).await, kept, "with their parts");
+
+        // A machine that is months ahead of the store forgets nothing, one that is minutes ahead goes by the store.
+        forget_old(&state, DAYS, &Clock::manual(start + TimeDelta::days(91))).await;
+        forget_old(&state, DAYS, &Clock::manual(start + TimeDelta::minutes(5))).await;
+        assert_eq!(receipts(&blobs).await, kept);
+        clock.advance(Duration::from_secs(1));
+        forget_old(&state, DAYS, &clock).await;
+        assert_eq!(receipts(&blobs).await, kept[2..]);
+        forget_old(&state, u64::MAX, &clock).await;
+        assert_eq!(receipts(&blobs).await, kept[2..]);
+    }
 }

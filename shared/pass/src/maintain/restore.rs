@@ -46,7 +46,7 @@ pub async fn restore(
         match file.restored {
             Restored::Back => summary.restored += 1,
             Restored::There => summary.left += 1,
-            Restored::Gone | Restored::Refused(_) => summary.failed += 1,
+            Restored::Gone | Restored::NotBack | Restored::Refused(_) => summary.failed += 1,
         }
         told(&file);
     };

@@ -127,7 +127,7 @@ impl<'a> Tables<'a> {
         let swept = sweep_table(tools, job, &mut self.neighbours, &mut AsSweep(report)).await;
         let (ended, cursor) = match &swept.outcome {
             SweepOutcome::Done => ("done", Ended::Through),
-            SweepOutcome::Unfinished => ("unfinished", Ended::Unfinished),
+            SweepOutcome::Unfinished(_) => ("unfinished", Ended::Unfinished),
             SweepOutcome::Skipped(_) => ("left", Ended::Through),
             SweepOutcome::Stopped(_) => ("failed", Ended::Through),
         };

@@ -49,7 +49,7 @@ pub async fn orphans_tick(host: &HostServices, invocation: &str) -> Result<Maint
     let interval = host.config.maintenance.orphan_cleanup_interval_minutes;
     let done = tick(host, Task::Orphans { dry_run: false }, ORPHAN_TICKS, interval, invocation).await?;
     if done.due && done.next.is_none() {
-        receipts::forget_old(&host.state, host.config.maintenance.receipt_days, host.clock.now()).await;
+        receipts::forget_old(&host.state, host.config.maintenance.receipt_days, &host.clock).await;
     }
     Ok(done)
 }

@@ -42,10 +42,25 @@ impl Clients {
 
     /// The client for a blob.
     pub(super) fn blob(&self, id: &BlobId) -> Result<BlobClient, StorageError> {
+        self.blob_by(id, self.options.clone())
+    }
+
+    /// As [`Clients::blob`], with a step that comes before the signature.
+    pub(super) fn blob_with(&self, id: &BlobId, step: Arc<dyn Policy>) -> Result<BlobClient, StorageError> {
+        self.blob_by(id, self.options_with(step))
+    }
+
+    fn options_with(&self, step: Arc<dyn Policy>) -> ClientOptions {
+        let mut options = self.options.clone();
+        options.per_call_policies.push(step);
+        options
+    }
+
+    fn blob_by(&self, id: &BlobId, client_options: ClientOptions) -> Result<BlobClient, StorageError> {
         if matches!(id.key.as_str(), "" | "." | "..") {
             return Err(StorageError::invalid(id, "no blob can have this name"));
         }
-        let mut options = BlobClientOptions { client_options: self.options.clone(), ..Default::default() };
+        let mut options = BlobClientOptions { client_options, ..Default::default() };
         if let Some(version) = &self.version {
             options.version.clone_from(version);
         }
@@ -55,7 +70,20 @@ impl Clients {
 
     /// The client for the container of a blob.
     pub(super) fn container(&self, id: &BlobId) -> Result<BlobContainerClient, StorageError> {
-        let mut options = BlobContainerClientOptions { client_options: self.options.clone(), ..Default::default() };
+        self.container_by(id, self.options.clone())
+    }
+
+    /// As [`Clients::container`], with a step that comes before the signature.
+    pub(super) fn container_with(
+        &self,
+        id: &BlobId,
+        step: Arc<dyn Policy>,
+    ) -> Result<BlobContainerClient, StorageError> {
+        self.container_by(id, self.options_with(step))
+    }
+
+    fn container_by(&self, id: &BlobId, client_options: ClientOptions) -> Result<BlobContainerClient, StorageError> {
+        let mut options = BlobContainerClientOptions { client_options, ..Default::default() };
         if let Some(version) = &self.version {
             options.version.clone_from(version);
         }

@@ -15,6 +15,7 @@ mod queue;
 mod read;
 mod service;
 mod signing;
+mod undelete;
 mod upload;
 mod write;
 

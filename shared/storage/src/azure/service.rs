@@ -25,15 +25,6 @@ impl AzureStore {
     }
 }
 
-impl super::Inner {
-    /// Brings a blob back that was deleted while the account kept deleted blobs.
-    pub(super) async fn undelete(&self, id: &BlobId) -> Result<(), StorageError> {
-        let client = self.clients.blob(id)?;
-        let attempt = || async { client.undelete(None).await.map(|_| ()).map_err(|error| Failure::of(&error)) };
-        self.call("undelete", id, attempt).await
-    }
-}
-
 impl super::client::Clients {
     fn service(&self, id: &BlobId) -> Result<BlobServiceClient, StorageError> {
         let mut options = BlobServiceClientOptions { client_options: self.options.clone(), ..Default::default() };

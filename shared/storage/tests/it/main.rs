@@ -14,3 +14,4 @@ mod memory;
 mod queues;
 mod stub;
 mod tls_front;
+mod undelete;

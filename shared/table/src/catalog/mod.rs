@@ -37,7 +37,15 @@ pub trait Catalog: Send + Sync + Debug {
     /// See [`TableError`]; a table that is not known is [`TableError::TableAbsent`] with the known names of its namespace.
     async fn load(&self, ident: &TableIdent) -> Result<LoadedTable, TableError>;
 
-    /// Names of the tables directly in the namespace of `ident`, sorted.
+    /// Every namespace that may have tables, nested ones too, sorted. All of them or none: who asks decides by it that nobody else is
+    /// there.
+    ///
+    /// # Errors
+    /// [`TableError::CatalogUnavailable`] or [`TableError::CatalogAbsent`], the latter also when the catalog does not let this identity
+    /// list them.
+    async fn list_namespaces(&self) -> Result<Vec<Vec<String>>, TableError>;
+
+    /// Names of the tables directly in the namespace `namespace`, sorted.
     ///
     /// # Errors
     /// [`TableError::CatalogUnavailable`] or [`TableError::CatalogAbsent`].

@@ -214,6 +214,10 @@ impl Catalog for RestCatalog {
         }
     }
 
+    async fn list_namespaces(&self) -> Result<Vec<Vec<String>>, TableError> {
+        self.session.namespaces().await.map_err(|error| catalog_error(&self.name, error))
+    }
+
     async fn list_tables(&self, namespace: &[String]) -> Result<Vec<String>, TableError> {
         self.session.tables(namespace).await.map_err(|error| catalog_error(&self.name, error))
     }

@@ -158,6 +158,11 @@ impl Catalog for SqlCatalog {
         })
     }
 
+    async fn list_namespaces(&self) -> Result<Vec<Vec<String>>, TableError> {
+        let names = self.database.namespaces(&self.name).await.map_err(|error| unavailable(&self.name, error))?;
+        Ok(names.iter().map(|name| name.split('.').map(str::to_owned).collect()).collect())
+    }
+
     async fn list_tables(&self, namespace: &[String]) -> Result<Vec<String>, TableError> {
         let rows = self.database.rows(&self.name, &namespace.join(".")).await;
         let rows = rows.map_err(|error| unavailable(&self.name, error))?;

@@ -25,6 +25,9 @@ async fn tables_are_listed_and_a_missing_one_names_them(bench: Bench) {
     bench.create("a").await;
     bench.create_others().await;
     assert_eq!(bench.catalog.list_tables(&["db".to_owned()]).await.unwrap(), ["a", "b"]);
+    let inner = vec!["db".to_owned(), "inner".to_owned()];
+    assert_eq!(bench.catalog.list_namespaces().await.unwrap(), [vec!["db".to_owned()], inner.clone()]);
+    assert_eq!(bench.catalog.list_tables(&inner).await.unwrap(), ["y"]);
     assert_eq!(bench.catalog.list_tables(&["nowhere".to_owned()]).await.unwrap(), Vec::<String>::new());
     for missing in ["v", "A", "a%b"] {
         let error = bench.catalog.load(&ident(missing)).await.unwrap_err();

@@ -404,6 +404,43 @@ async fn a_version_1_table_with_references_is_left_alone() {
 }
 
 #[tokio::test]
+async fn namespaces_are_listed_level_by_level_and_all_of_them_or_none() {
+    let double = Double::start(|seen, _| match seen.path.as_str() {
+        "/v1/config" => (200, json!({})),
+        "/v1/namespaces" => (200, json!({"namespaces": [["b"]], "next-page-token": "2"})),
+        "/v1/namespaces?pageToken=2" => (200, json!({"namespaces": [["a"]], "next-page-token": null})),
+        "/v1/namespaces?parent=a" => (200, json!({"namespaces": [["a", "x y"]]})),
+        "/v1/namespaces?parent=a%1Fx%20y" => (200, json!({"namespaces": []})),
+        // One that looks at no parent.
+        "/v1/namespaces?parent=b" => (200, json!({"namespaces": [["a"], ["b"]]})),
+        _ => (404, error(404, "NoSuchNamespaceException")),
+    })
+    .await;
+    let open_at = |double: &Double| format!("uri: \"{}\", name: lake", double.url());
+    let catalog = open(&open_at(&double), None).await.unwrap();
+    let found: Vec<String> = catalog.list_namespaces().await.unwrap().iter().map(|levels| levels.join("/")).collect();
+    assert_eq!(found, ["a", "a/x y", "b"]);
+
+    for (status, answer) in [
+        (403, error(403, "ForbiddenException")),
+        (404, error(404, "NotFoundException")),
+        (400, error(400, "BadRequestException")),
+        (200, json!({"namespaces": [["a"]], "next-page-token": "2"})),
+        (200, json!({"namespaces": "a"})),
+    ] {
+        let double = Double::start(move |seen, _| match seen.path.as_str() {
+            "/v1/config" => (200, json!({})),
+            "/v1/namespaces" if status == 400 => (200, json!({"namespaces": [["a"]]})),
+            _ => (status, answer.clone()),
+        })
+        .await;
+        let catalog = open(&open_at(&double), None).await.unwrap();
+        let failed = catalog.list_namespaces().await.unwrap_err();
+        assert!(matches!(failed, firn_table::TableError::CatalogAbsent { .. }), "{status}: {failed}");
+    }
+}
+
+#[tokio::test]
 async fn long_lists_come_in_pages() {
     let double = Double::start(|seen, _| match seen.path.as_str() {
         "/v1/config" => (200, json!({})),

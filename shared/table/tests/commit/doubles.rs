@@ -89,6 +89,10 @@ impl Catalog for Faulty<'_> {
         self.behind.load(ident).await
     }
 
+    async fn list_namespaces(&self) -> Result<Vec<Vec<String>>, TableError> {
+        self.behind.list_namespaces().await
+    }
+
     async fn list_tables(&self, namespace: &[String]) -> Result<Vec<String>, TableError> {
         self.behind.list_tables(namespace).await
     }

@@ -59,9 +59,26 @@ impl Routes {
     }
 
     fn namespace(&self, levels: &[String]) -> String {
+        format!("{}/{}", self.root_of_namespaces(), self.levels(levels))
+    }
+
+    fn root_of_namespaces(&self) -> String {
         let prefix = self.prefix.as_ref().map(|prefix| format!("/{prefix}")).unwrap_or_default();
+        format!("{}{prefix}/namespaces", self.root)
+    }
+
+    fn levels(&self, levels: &[String]) -> String {
         let levels: Vec<String> = levels.iter().map(|level| encode(level)).collect();
-        format!("{}{prefix}/namespaces/{}", self.root, levels.join(&encode(&self.separator)))
+        levels.join(&encode(&self.separator))
+    }
+
+    /// The namespaces directly in `parent`; in none: those of the first level.
+    pub(super) fn namespaces(&self, parent: &[String], page: Option<&str>) -> String {
+        let parent = (!parent.is_empty()).then(|| format!("parent={}", self.levels(parent)));
+        let page = page.map(|page| format!("pageToken={}", encode(page)));
+        let query: Vec<String> = parent.into_iter().chain(page).collect();
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{}{mark}{}", self.root_of_namespaces(), query.join("&"))
     }
 
     pub(super) fn tables(&self, levels: &[String], page: Option<&str>) -> String {
@@ -109,6 +126,10 @@ mod tests {
         let routes = Routes::new("http://h", None, "\u{1f}");
         assert_eq!(routes.tables(&["db".into()], None), "http://h/v1/namespaces/db/tables");
         assert_eq!(routes.tables(&["db".into()], Some("a=")), "http://h/v1/namespaces/db/tables?pageToken=a%3D");
+        assert_eq!(routes.namespaces(&[], None), "http://h/v1/namespaces");
+        let inner = ["a b".to_owned(), "c".to_owned()];
+        assert_eq!(routes.namespaces(&inner, None), "http://h/v1/namespaces?parent=a%20b%1Fc");
+        assert_eq!(routes.namespaces(&inner, Some("p=")), "http://h/v1/namespaces?parent=a%20b%1Fc&pageToken=p%3D");
         assert_eq!(config("http://h/", Some("ws/item")), "http://h/v1/config?warehouse=ws%2Fitem");
         assert_eq!(config("http://h/v1", None), "http://h/v1/config");
         assert_eq!(tokens("https://p/api/catalog"), "https://p/api/catalog/v1/oauth/tokens");

@@ -1,17 +1,20 @@
 //! A conversation with a REST catalog: who asks, how the server wants to be asked, and questions that may be asked again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use firn_config::{RestAuth, RestCatalog};
 use firn_storage::TokenSource;
+use futures::{StreamExt, TryStreamExt, stream};
 use iceberg::spec::{FormatVersion, TableMetadata};
 use rand::Rng;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::answer::{may_pass, reason};
 use super::login::{Login, LoginError};
@@ -25,6 +28,8 @@ use crate::ident::TableIdent;
 
 /// How often a question is asked in all before the catalog counts as not answering.
 const ASKS: u32 = 4;
+/// Questions under way at the same time.
+const AT_ONCE: usize = 8;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 
 /// Asks for storage credentials with a table.
@@ -198,33 +203,69 @@ impl Session {
     /// Names of the tables in a namespace, sorted; a namespace that is not there has none.
     pub(super) async fn tables(&self, namespace: &[String]) -> Result<Vec<String>, SessionError> {
         #[derive(Deserialize)]
-        struct Page {
-            #[serde(default)]
-            identifiers: Vec<Name>,
-            #[serde(default, rename = "next-page-token")]
-            next: Option<String>,
-        }
-        #[derive(Deserialize)]
         struct Name {
             name: String,
         }
-        let (mut names, mut next) = (Vec::new(), None::<String>);
-        loop {
-            let url = self.routes.tables(namespace, next.as_deref());
-            let answer = match self.ask(Method::GET, &url, None).await {
-                Err(SessionError::Absent(_)) => break,
-                answer => answer?,
-            };
-            let page: Page =
-                serde_json::from_slice(&answer.body).map_err(|error| SessionError::Odd(format!("{url}: {error}")))?;
-            names.extend(page.identifiers.into_iter().map(|found| found.name));
-            match page.next.filter(|token| !token.is_empty() && next.as_ref() != Some(token)) {
-                Some(token) => next = Some(token),
-                None => break,
-            }
-        }
+        let url = |page: Option<&str>| self.routes.tables(namespace, page);
+        let found: Vec<Name> = self.pages(url, "identifiers").await?.unwrap_or_default();
+        let mut names: Vec<String> = found.into_iter().map(|found| found.name).collect();
         names.sort();
         Ok(names)
+    }
+
+    /// Every namespace, sorted. One level after the other: a server lists what is directly in a namespace.
+    pub(super) async fn namespaces(&self) -> Result<Vec<Vec<String>>, SessionError> {
+        let url = |page: Option<&str>| self.routes.namespaces(&[], page);
+        let first: Vec<Vec<String>> = match self.pages(url, "namespaces").await? {
+            Some(first) => first,
+            None => return Err(SessionError::Absent(format!("{}: not found", self.routes.namespaces(&[], None)))),
+        };
+        let mut found: BTreeSet<Vec<String>> = first.into_iter().collect();
+        let mut level: Vec<Vec<String>> = found.iter().cloned().collect();
+        while !level.is_empty() {
+            let inner = stream::iter(level).map(|parent| self.directly_in(parent));
+            let inner: Vec<_> = inner.buffer_unordered(AT_ONCE).try_collect().await?;
+            level = inner.into_iter().flatten().filter(|one| found.insert(one.clone())).collect();
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    async fn directly_in(&self, parent: Vec<String>) -> Result<Vec<Vec<String>>, SessionError> {
+        let url = |page: Option<&str>| self.routes.namespaces(&parent, page);
+        // One that is gone by now has none.
+        let mut inner: Vec<Vec<String>> = self.pages(url, "namespaces").await?.unwrap_or_default();
+        // A server without nested namespaces may not look at the parent and list all.
+        inner.retain(|one| one.len() > parent.len() && one.starts_with(&parent));
+        Ok(inner)
+    }
+
+    /// A list that comes in pages, under `key`; None: what it is of is not there.
+    async fn pages<T: DeserializeOwned>(
+        &self,
+        url: impl Fn(Option<&str>) -> String,
+        key: &str,
+    ) -> Result<Option<Vec<T>>, SessionError> {
+        let (mut all, mut next) = (Vec::new(), None::<String>);
+        loop {
+            let url = url(next.as_deref());
+            let answer = match self.ask(Method::GET, &url, None).await {
+                Err(SessionError::Absent(_)) if next.is_none() => return Ok(None),
+                answer => answer?,
+            };
+            let odd = |error: serde_json::Error| SessionError::Odd(format!("{url}: {error}"));
+            let mut page: serde_json::Map<String, Value> = serde_json::from_slice(&answer.body).map_err(odd)?;
+            if let Some(list) = page.remove(key).filter(|list| !list.is_null()) {
+                all.extend(serde_json::from_value::<Vec<T>>(list).map_err(odd)?);
+            }
+            match page.get("next-page-token").and_then(Value::as_str).filter(|token| !token.is_empty()) {
+                None => return Ok(Some(all)),
+                // All of the list or nothing: half of it must not look like the whole.
+                Some(token) if next.as_deref() == Some(token) => {
+                    return Err(SessionError::Odd(format!("{url}: the same page again")));
+                }
+                Some(token) => next = Some(token.to_owned()),
+            }
+        }
     }
 }
 

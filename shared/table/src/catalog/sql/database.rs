@@ -12,6 +12,8 @@ use crate::ident::TableIdent;
 pub(super) const SELECT_ROW: &str =
     "SELECT * FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $2 AND table_name = $3";
 pub(super) const SELECT_CATALOGS: &str = "SELECT DISTINCT catalog_name FROM iceberg_tables ORDER BY catalog_name";
+pub(super) const SELECT_NAMESPACES: &str =
+    "SELECT DISTINCT table_namespace FROM iceberg_tables WHERE catalog_name = $1 ORDER BY table_namespace";
 pub(super) const SELECT_NAMES: &str =
     "SELECT * FROM iceberg_tables WHERE catalog_name = $1 AND table_namespace = $2 ORDER BY table_name";
 pub(super) const SWAP: &str = "UPDATE iceberg_tables SET metadata_location = $1, previous_metadata_location = $2 \
@@ -22,6 +24,9 @@ pub(super) const SWAP: &str = "UPDATE iceberg_tables SET metadata_location = $1,
 pub(crate) trait Database: Send + Sync + Debug {
     /// The current row of a table.
     async fn row(&self, catalog: &str, ident: &TableIdent) -> sqlx::Result<Option<PointerRow>>;
+
+    /// The namespaces that have rows, their levels joined by dots.
+    async fn namespaces(&self, catalog: &str) -> sqlx::Result<Vec<String>>;
 
     /// The rows directly in a namespace, by name.
     async fn rows(&self, catalog: &str, namespace: &str) -> sqlx::Result<Vec<PointerRow>>;

@@ -15,7 +15,9 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
 use sqlx::{ConnectOptions, Connection};
 use tokio::time::timeout;
 
-use super::database::{Database, PointerRow, SELECT_CATALOGS, SELECT_NAMES, SELECT_ROW, SWAP, Swap, SwapFailure};
+use super::database::{
+    Database, PointerRow, SELECT_CATALOGS, SELECT_NAMES, SELECT_NAMESPACES, SELECT_ROW, SWAP, Swap, SwapFailure,
+};
 use super::said;
 use super::{absent, check_name, unavailable};
 use crate::error::TableError;
@@ -192,6 +194,15 @@ impl Database for PostgresServer {
             Err(_) => return Err(given_up(connection)),
         };
         row.as_ref().map(PointerRow::of).transpose()
+    }
+
+    async fn namespaces(&self, catalog: &str) -> sqlx::Result<Vec<String>> {
+        let mut connection = self.connection().await?;
+        let query = sqlx::query_scalar(SELECT_NAMESPACES).bind(catalog);
+        match timeout(ANSWER_LIMIT, query.fetch_all(&mut *connection)).await {
+            Ok(names) => names,
+            Err(_) => Err(given_up(connection)),
+        }
     }
 
     async fn rows(&self, catalog: &str, namespace: &str) -> sqlx::Result<Vec<PointerRow>> {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 
-use super::database::{Database, PointerRow, SELECT_CATALOGS, SELECT_NAMES, SELECT_ROW, SWAP, Swap, SwapFailure};
+use super::database::{
+    Database, PointerRow, SELECT_CATALOGS, SELECT_NAMES, SELECT_NAMESPACES, SELECT_ROW, SWAP, Swap, SwapFailure,
+};
 use super::said::{self, Said};
 use super::{absent, check_name, unavailable};
 use crate::error::TableError;
@@ -65,6 +67,10 @@ impl Database for SqliteFile {
         let query = sqlx::query(SELECT_ROW).bind(catalog).bind(ident.namespace()).bind(ident.name());
         let row = query.fetch_optional(&self.pool).await?;
         row.as_ref().map(PointerRow::of).transpose()
+    }
+
+    async fn namespaces(&self, catalog: &str) -> sqlx::Result<Vec<String>> {
+        sqlx::query_scalar(SELECT_NAMESPACES).bind(catalog).fetch_all(&self.pool).await
     }
 
     async fn rows(&self, catalog: &str, namespace: &str) -> sqlx::Result<Vec<PointerRow>> {
