@@ -7,7 +7,8 @@ use firn_config::{Config, ProcessEnvironment};
 use firn_model::BlobId;
 use firn_storage::{AzureOptions, AzureStore, ConnectionString, LocalStore};
 use firn_table::{Catalog, LoadedTable, TableIdent, TableStore};
-use firn_test_support::{Azurite, IcebergRest, Postgres};
+use firn_test_support::seaweed::{CREDENTIAL, WAREHOUSE};
+use firn_test_support::{Azurite, IcebergRest, Postgres, SeaweedFs};
 use iceberg::TableCreation;
 use iceberg::spec::*;
 use serde_json::{Value, json};
@@ -33,6 +34,8 @@ enum Register {
     Sqlite(sqlx::SqlitePool),
     Postgres(String),
     Rest(IcebergRest),
+    /// With the token that it gave.
+    Seaweed(SeaweedFs, String),
 }
 
 pub fn ident(name: &str) -> TableIdent {
@@ -73,6 +76,33 @@ impl Bench {
         bench
     }
 
+    /// Another implementation of the interface, with a sign-in and a prefix; it makes tables itself.
+    pub async fn seaweed() -> Bench {
+        let server = SeaweedFs::start();
+        let url = server.url();
+        let section =
+            format!("type: rest, uri: \"{url}\", warehouse: {WAREHOUSE}, auth: oauth2, credential: \"{CREDENTIAL}\"");
+        let store = TableStore::new(Arc::new(LocalStore::new()));
+        let register = Register::Seaweed(server, String::new());
+        let mut bench = Self::over(TempDir::new().unwrap(), &section, String::new(), store, register).await;
+        let (id, secret) = CREDENTIAL.split_once(':').unwrap();
+        let form = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}&scope=catalog");
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client.post(format!("{url}/v1/oauth/tokens")).body(form);
+        let answer = request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
+        let answer: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+        if let Register::Seaweed(_, token) = &mut bench.register {
+            *token = answer["access_token"].as_str().unwrap().to_owned();
+        }
+        // Its bucket of tables is made a moment after it answers.
+        let begun = std::time::Instant::now();
+        while let Err(reason) = bench.try_post("/v1/lake/namespaces", json!({"namespace": ["db"]})).await {
+            assert!(begun.elapsed().as_secs() < 60, "{reason}");
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+        bench
+    }
+
     async fn open(folder: TempDir, uri: &str, register: Register) -> Bench {
         let warehouse = format!("file://{}/wh", folder.path().display());
         let section = format!("type: sql, uri: \"{uri}\", name: lake, warehouse: \"{warehouse}\"");
@@ -88,18 +118,29 @@ impl Bench {
     }
 
     async fn post(&self, path: &str, body: Value) {
-        let Register::Rest(server) = &self.register else { panic!("no server") };
+        self.try_post(path, body).await.unwrap_or_else(|reason| panic!("{reason}"));
+    }
+
+    async fn try_post(&self, path: &str, body: Value) -> Result<(), String> {
+        let (url, token) = match &self.register {
+            Register::Rest(server) => (server.url(), ""),
+            Register::Seaweed(server, token) => (server.url(), token.as_str()),
+            _ => panic!("no server"),
+        };
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let request = client.post(format!("{}{path}", server.url())).header("content-type", "application/json");
+        let request = client.post(format!("{url}{path}")).header("content-type", "application/json").bearer_auth(token);
         let answer = request.body(body.to_string()).send().await.unwrap();
-        assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
+        match answer.status().is_success() {
+            true => Ok(()),
+            false => Err(format!("{path}: {}", answer.text().await.unwrap())),
+        }
     }
 
     async fn run(&self, statement: &str) {
         match &self.register {
             Register::Sqlite(pool) => drop(sqlx::query(statement).execute(pool).await.unwrap()),
             Register::Postgres(database) => drop(Postgres::shared().run(database, statement)),
-            Register::Rest(_) => panic!("takes no statements: {statement}"),
+            Register::Rest(_) | Register::Seaweed(..) => panic!("takes no statements: {statement}"),
         }
     }
 
@@ -120,6 +161,12 @@ impl Bench {
 
     /// Makes the empty table `db.<name>`.
     pub async fn create(&self, name: &str) -> LoadedTable {
+        if matches!(self.register, Register::Seaweed(..)) {
+            let field = json!({"id": 1, "name": "a", "required": false, "type": "long"});
+            let schema = json!({"type": "struct", "schema-id": 0, "fields": [field]});
+            self.post("/v1/lake/namespaces/db/tables", json!({"name": name, "schema": schema})).await;
+            return self.catalog.load(&ident(name)).await.unwrap();
+        }
         let location = format!("{}/db/{name}", self.warehouse);
         let field = NestedField::optional(1, "a", Type::Primitive(PrimitiveType::Long));
         let creation = TableCreation::builder()
@@ -137,8 +184,19 @@ impl Bench {
         self.catalog.load(&ident(name)).await.unwrap()
     }
 
+    /// Names of no table. SeaweedFS calls names that it would not give wrong, not absent.
+    pub fn missing(&self) -> &'static [&'static str] {
+        if matches!(self.register, Register::Seaweed(..)) { &["v", "c"] } else { &["v", "A", "a%b"] }
+    }
+
     /// Makes a view known, and a table of a namespace further in.
     pub async fn create_others(&self) {
+        if matches!(self.register, Register::Seaweed(..)) {
+            // It has no views.
+            self.post("/v1/lake/namespaces", json!({"namespace": ["db", "inner"]})).await;
+            let schema = json!({"type": "struct", "schema-id": 0, "fields": []});
+            return self.post("/v1/lake/namespaces/db%1Finner/tables", json!({"name": "y", "schema": schema})).await;
+        }
         if matches!(self.register, Register::Rest(_)) {
             self.post("/v1/namespaces", json!({"namespace": ["db", "inner"]})).await;
             let schema = json!({"type": "struct", "schema-id": 0, "fields": []});
