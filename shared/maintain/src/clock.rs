@@ -1,7 +1,9 @@
 //! The time that ages are counted to.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use firn_model::BlobId;
 use firn_state::{StateError, StateStore};
+use firn_storage::BlobStore;
 
 /// How far the clock of this machine may be from the store's before nothing is decided by it.
 const FAR: TimeDelta = TimeDelta::minutes(10);
@@ -22,6 +24,22 @@ pub struct Apart {
 pub async fn trusted_now(state: &StateStore, own: DateTime<Utc>) -> Result<Result<DateTime<Utc>, Apart>, StateError> {
     let store = state.store_time().await?;
     Ok(earlier(own, store))
+}
+
+/// As [`trusted_now`], without a write: by what the store of the tables says when it is asked. One that says nothing leaves this machine's.
+///
+/// # Errors
+/// [`Apart`] when one of the clocks must be wrong.
+pub async fn looked_at_now(store: &dyn BlobStore, beside: &BlobId, own: DateTime<Utc>) -> Result<DateTime<Utc>, Apart> {
+    match store.time(beside).await {
+        Ok(Some(time)) => earlier(own, time),
+        Ok(None) => Ok(own),
+        // Not allowed to look at the container: a dry run deletes nothing.
+        Err(error) => {
+            tracing::info!(%error, "ages are counted to the time of this machine");
+            Ok(own)
+        }
+    }
 }
 
 fn earlier(own: DateTime<Utc>, store: DateTime<Utc>) -> Result<DateTime<Utc>, Apart> {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use firn_model::{BlobId, BlobIdError};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -187,6 +188,10 @@ impl BlobStore for RoutingStore {
         lease: Option<&LeaseId>,
     ) -> Result<Deleted, StorageError> {
         self.store(id)?.delete_leased(id, condition, lease).await
+    }
+
+    async fn time(&self, id: &BlobId) -> Result<Option<DateTime<Utc>>, StorageError> {
+        self.store(id)?.time(id).await
     }
 
     async fn keeps_deleted_days(&self, id: &BlobId) -> Result<Option<u32>, StorageError> {

@@ -134,6 +134,15 @@ pub trait BlobStore: Send + Sync + Debug {
         lease: Option<&LeaseId>,
     ) -> Result<Deleted, StorageError>;
 
+    /// The time by the store's own clock, asked without writing anything; None: it has no other than this machine. `id` is a blob or a
+    /// folder of the container that is asked.
+    ///
+    /// # Errors
+    /// As any other call.
+    async fn time(&self, _id: &BlobId) -> Result<Option<DateTime<Utc>>, StorageError> {
+        Ok(None)
+    }
+
     /// For how many days blobs beside `id` are kept after they were deleted; None: they are not, or the store has no such thing.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use firn_storage::{Clock, StorageError};
 use firn_table::{Catalog, LoadedTable, ManifestWalk, TableIdent};
 use futures::StreamExt;
 
-use crate::clock::trusted_now;
+use crate::clock::{looked_at_now, trusted_now};
 use crate::file_state::FileState;
 use crate::identity::canonical_key;
 use crate::jobs::{SkipReason, TableJob, skipped, text};
@@ -154,7 +154,7 @@ impl Sweep<'_> {
         let deadline = tools.deadline;
         in_time(deadline, "the tables of the catalog were looked at", self.check_places(&first, &places, neighbours))
             .await?;
-        let now = self.now().await?;
+        let now = self.now(&first, &places).await?;
         // The listing first, the metadata after it: what is committed in between is referred to, and what is listed before is older.
         let (listing, folders) = in_time(deadline, "its folders were listed", self.list(&first, &places, now)).await?;
         let listing = Arc::new(listing);
@@ -240,13 +240,13 @@ impl Sweep<'_> {
         check_above(table.blobs().as_ref(), places).await
     }
 
-    /// A dry run writes nothing, so it goes by this machine's clock.
-    async fn now(&self) -> Result<DateTime<Utc>, SweepStop> {
+    /// A dry run writes nothing, so it asks the store of the table.
+    async fn now(&self, table: &LoadedTable, places: &Places) -> Result<DateTime<Utc>, SweepStop> {
         let own = self.tools.clock.now();
-        if self.tools.dry_run {
-            return Ok(own);
-        }
-        let trusted = trusted_now(self.tools.state, own).await?;
+        let trusted = match self.tools.dry_run {
+            true => looked_at_now(table.blobs().as_ref(), places.location.prefix(), own).await,
+            false => trusted_now(self.tools.state, own).await?,
+        };
         trusted.map_err(|apart| SweepStop::Clock { own: apart.own, store: apart.store })
     }
 

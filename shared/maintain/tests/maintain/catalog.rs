@@ -107,6 +107,8 @@ pub struct Scripted<'a> {
     pub loads: AtomicU64,
     /// Before the load of this number.
     pub at_load: Option<(u64, Hook<'a>)>,
+    /// Before each load.
+    pub at_each_load: Option<Hook<'a>>,
     /// Before the swap of this number is judged.
     pub at_swap: Option<(u64, Hook<'a>)>,
 }
@@ -121,6 +123,7 @@ impl<'a> Scripted<'a> {
             sent: AtomicU64::new(0),
             loads: AtomicU64::new(0),
             at_load: None,
+            at_each_load: None,
             at_swap: None,
         }
     }
@@ -152,6 +155,9 @@ impl Catalog for Scripted<'_> {
 
     async fn load(&self, ident: &TableIdent) -> Result<LoadedTable, TableError> {
         let number = self.loads.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(hook) = &self.at_each_load {
+            hook().await;
+        }
         if let Some((_, hook)) = self.at_load.as_ref().filter(|(at, _)| *at == number) {
             hook().await;
         }

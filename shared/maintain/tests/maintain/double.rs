@@ -28,6 +28,8 @@ pub enum Fault {
     Gone,
     /// The listing says this time.
     Time(DateTime<Utc>),
+    /// The listing has a name here that no blob can have.
+    Odd,
     /// The listing ends here in an error.
     EndsListing,
     /// The listing never gets past it.
@@ -125,6 +127,10 @@ impl BlobStore for Double {
                 Some(Fault::HangsListing) => std::future::pending().await,
                 Some(Fault::Unlisted) => None,
                 Some(Fault::Time(last_modified)) => Some(Ok(ListedBlob { last_modified, ..blob })),
+                Some(Fault::Odd) => {
+                    let detail = "no blob can have this name".to_owned();
+                    Some(Err(StorageError::Invalid { blob: Box::new(blob.id), detail }))
+                }
                 Some(Fault::EndsListing) => {
                     let detail = "no answer".to_owned();
                     Some(Err(StorageError::Unavailable { blob: Box::new(blob.id), detail }))
@@ -137,7 +143,7 @@ impl BlobStore for Double {
         changed
             .take_while(move |blob| {
                 let goes_on = !ended;
-                ended |= blob.is_err();
+                ended |= matches!(blob, Err(StorageError::Unavailable { .. }));
                 std::future::ready(goes_on)
             })
             .boxed()
@@ -166,6 +172,10 @@ impl BlobStore for Double {
             return Err(StorageError::Unavailable { blob: Box::new(id.clone()), detail: "no answer".into() });
         }
         Ok(deleted)
+    }
+
+    async fn time(&self, id: &BlobId) -> Result<Option<DateTime<Utc>>, StorageError> {
+        self.inner.time(id).await
     }
 
     async fn keeps_deleted_days(&self, id: &BlobId) -> Result<Option<u32>, StorageError> {

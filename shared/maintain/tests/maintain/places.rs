@@ -1,7 +1,6 @@
 //! Locations: whose files are whose.
 
 use firn_maintain::{SweepOutcome, TableSweep, Verdict};
-use firn_storage::{Clock, LocalStore};
 use iceberg::spec::FormatVersion;
 
 use crate::lake::{Lake, WAREHOUSE};
@@ -118,24 +117,4 @@ async fn a_table_that_holds_the_state_stops() {
     lake.create_at("t", location.trim_end_matches('/'), &[], FormatVersion::V2).await;
     let (swept, _) = lake.sweep("t").await;
     assert!(stopped(&swept).contains("holds the state of Firn"), "{swept:?}");
-}
-
-/// Another name of the same folder on this machine.
-#[cfg(unix)]
-#[tokio::test]
-async fn a_link_to_the_tables_folder_stops() {
-    use firn_storage::BlobStore;
-    use futures::StreamExt;
-    let folder = tempfile::tempdir().unwrap();
-    let real = folder.path().join("real/t/data");
-    std::fs::create_dir_all(&real).unwrap();
-    std::os::unix::fs::symlink(folder.path().join("real"), folder.path().join("link")).unwrap();
-    std::fs::write(real.join("a.parquet"), "x").unwrap();
-    // What a listing through the link says, and what it means.
-    let store = LocalStore::with_clock(Clock::system());
-    let link = firn_model::BlobId::local(format!("{}/link/t/", folder.path().display()));
-    let listed: Vec<_> = store.list(&link).map(|blob| blob.unwrap().id.key).collect().await;
-    assert_eq!(listed.len(), 1);
-    let canonical = std::fs::canonicalize(&listed[0]).unwrap();
-    assert_eq!(canonical, std::fs::canonicalize(real.join("a.parquet")).unwrap());
 }

@@ -87,7 +87,7 @@ impl World {
     async fn commit(&mut self, branch: &str, add: Vec<String>, remove: Vec<String>, staged: bool) {
         let add: Vec<&str> = add.iter().map(String::as_str).collect();
         let remove: Vec<&str> = remove.iter().map(String::as_str).collect();
-        self.lake.commit("t", branch, Change { add: &add, remove: &remove, staged }).await;
+        self.lake.commit("t", branch, Change { add: &add, remove: &remove, staged, ..Change::default() }).await;
     }
 
     /// The states of all data files by the table itself, not by what a sweep says.

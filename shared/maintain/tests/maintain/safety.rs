@@ -199,6 +199,20 @@ async fn a_clock_that_jumped_stops() {
     assert_eq!(swept.receipt.listing.unwrap().began, "2020-01-03T00:00:00Z");
 }
 
+/// A dry run counts ages as a sweep does: to the store's time, and not at all by a clock that jumped.
+#[tokio::test]
+async fn a_dry_run_goes_by_the_stores_time() {
+    let lake = with_orphan().await;
+    lake.put(&format!("{WAREHOUSE}/t/data/fresh.parquet"), b"x").await;
+    let ahead = Clock::manual(lake.now() + TimeDelta::days(400));
+    let (swept, _) = lake.sweep_with("t", &lake.catalog, &ahead, true).await;
+    assert!(stopped(&swept).contains("set the clock"), "{swept:?}");
+    let close = Clock::manual(lake.now() + TimeDelta::minutes(5));
+    let (swept, heard) = lake.sweep_with("t", &lake.catalog, &close, true).await;
+    assert_eq!(swept.receipt.listing.unwrap().began, "2020-01-03T00:00:00Z");
+    assert_eq!(heard.reason("fresh.parquet"), "keep: too young");
+}
+
 /// Files without a usable time stay.
 #[tokio::test]
 async fn files_without_a_usable_time_stay() {

@@ -1,14 +1,14 @@
 //! What a sweep deletes, what it leaves and what it writes down.
 
 use firn_maintain::sweep::{Deletion, DeletionOutcome, ReceiptPart, Undo};
-use firn_maintain::{SweepOutcome, Verdict};
+use firn_maintain::{ExpiryOutcome, SweepOutcome, Verdict};
 use firn_state::AbandonedOutputs;
 use firn_table::sidecar_uuid;
 use iceberg::TableUpdate;
-use iceberg::spec::{PartitionStatisticsFile, StatisticsFile};
+use iceberg::spec::{FormatVersion, PartitionStatisticsFile, StatisticsFile};
 
 use crate::double::Fault;
-use crate::lake::{Lake, WAREHOUSE};
+use crate::lake::{Change, Heard, Lake, WAREHOUSE, name};
 
 /// A table with two snapshots, one orphan, and everything old.
 async fn with_orphan() -> Lake {
@@ -340,4 +340,137 @@ async fn many_deletions_share_parts_of_the_receipt() {
     }
     assert_eq!(written, 1_201);
     lake.check_whole("t").await;
+}
+
+/// K18, K28: one Puffin file holds the vectors of two files. A merge replaces one of them: the other's vector still needs it.
+#[tokio::test]
+async fn a_puffin_file_stays_as_long_as_one_of_its_vectors_is_needed() {
+    let lake = Lake::with_settings("orphanMetadata: true").await;
+    lake.create_at("t", &format!("{WAREHOUSE}/t"), &[], FormatVersion::V3).await;
+    let metadata = format!("{WAREHOUSE}/t/metadata");
+    let puffin = format!("{metadata}/vectors.puffin");
+    for file in [&puffin, &format!("{metadata}/lost.puffin")] {
+        lake.put(file, b"PFA1").await;
+    }
+    // Each in a manifest of its own: one that only says "removed" goes with the next commit.
+    for file in ["f1.parquet", "f2.parquet", "f3.parquet"] {
+        lake.append("t", &[file]).await;
+    }
+    let vectors = [("f1.parquet", puffin.as_str()), ("f2.parquet", puffin.as_str())];
+    lake.commit("t", "main", Change { vectors: &vectors, ..Change::default() }).await;
+    lake.replace("t", &["f1.parquet", "f3.parquet"], &["f13.parquet"]).await;
+    lake.append("t", &["f4.parquet"]).await;
+    lake.hours(30);
+    let head = lake.append("t", &["f5.parquet"]).await;
+    assert!(matches!(lake.expire("t").await.outcome, ExpiryOutcome::Done));
+    let (swept, heard) = lake.sweep_twice("t").await;
+    let deleted = heard.names(Verdict::Deleted);
+    assert!(
+        ["f1.parquet", "f3.parquet", "lost.puffin"].iter().all(|file| deleted.contains(&(*file).to_owned())),
+        "{swept:?}"
+    );
+    assert!(!deleted.contains(&"vectors.puffin".to_owned()) && lake.exists(&puffin).await, "{deleted:?}");
+    assert!(lake.live("t").await[&head].contains("vectors.puffin"), "the vector of f2");
+    lake.check_whole("t").await;
+
+    // The last file that needs a vector goes: so does the Puffin file, after expiry and grace.
+    lake.replace("t", &["f2.parquet"], &["f6.parquet"]).await;
+    lake.append("t", &["f7.parquet"]).await;
+    lake.hours(30);
+    lake.append("t", &["f8.parquet"]).await;
+    lake.sweep("t").await;
+    lake.expire("t").await;
+    lake.sweep("t").await;
+    lake.hours(2);
+    let (swept, heard) = lake.sweep("t").await;
+    let deleted = heard.names(Verdict::Deleted);
+    assert!(
+        deleted.contains(&"vectors.puffin".to_owned()) && deleted.contains(&"f2.parquet".to_owned()),
+        "{deleted:?} {swept:?}"
+    );
+    lake.check_whole("t").await;
+}
+
+/// Metadata files that a writer trimmed from the log are nobody's, and go when they are asked for; the log's own stay.
+#[tokio::test]
+async fn metadata_files_that_were_trimmed_from_the_log_go_when_asked() {
+    for asked in [true, false] {
+        let lake = Lake::with_settings(&format!("orphanMetadata: {asked}")).await;
+        lake.create("t", &[("write.metadata.previous-versions-max", "2")]).await;
+        for file in ["a", "b", "c", "d"] {
+            lake.append("t", &[&format!("{file}.parquet")]).await;
+        }
+        // Compressed ones are metadata files as well, whichever way they are named.
+        for file in ["00000-x.gz.metadata.json", "00001-y.metadata.json.gz"] {
+            lake.put(&format!("{WAREHOUSE}/t/metadata/{file}"), b"x").await;
+        }
+        let table = lake.load("t").await;
+        let mut kept: Vec<String> =
+            table.metadata.metadata_log().iter().map(|entry| name(&entry.metadata_file)).collect();
+        kept.push(name(&table.metadata_location));
+        assert_eq!(kept.len(), 3);
+        lake.hours(48);
+        let (swept, heard) = lake.sweep_twice("t").await;
+        let deleted = heard.names(Verdict::Deleted);
+        assert_eq!(deleted.len(), if asked { 4 } else { 0 }, "{deleted:?} {swept:?}");
+        assert!(kept.iter().all(|file| !deleted.contains(file)));
+        lake.check_whole("t").await;
+    }
+}
+
+/// K6: what a merge that was killed leaves behind, at each step of its upload: outputs that nobody committed, sidecars with and without them.
+#[tokio::test]
+async fn leftovers_of_killed_merges_are_collected() {
+    let lake = with_orphan().await;
+    let uuids: Vec<String> = (0..3).map(|_| uuid::Uuid::new_v4().to_string()).collect();
+    let output = |uuid: &str| format!("{WAREHOUSE}/t/data/{:032x}-{uuid}.parquet", 7);
+    let sidecar = |uuid: &str, kind: &str| format!("{WAREHOUSE}/t/_firn/{uuid}.{kind}");
+    // Killed after the output, after half of its sidecars, and after a sidecar whose output never came.
+    lake.put(&output(&uuids[0]), b"rows").await;
+    lake.put(&output(&uuids[1]), b"rows").await;
+    lake.put(&sidecar(&uuids[1], "bloom"), b"x").await;
+    lake.put(&sidecar(&uuids[2], "ndv"), b"x").await;
+    let left: Vec<String> =
+        [output(&uuids[0]), output(&uuids[1]), sidecar(&uuids[1], "bloom"), sidecar(&uuids[2], "ndv")]
+            .map(|url| name(&url))
+            .into();
+    // The same merge, done again, is live.
+    let again = uuid::Uuid::new_v4().to_string();
+    lake.append("t", &[&output(&again)]).await;
+    lake.put(&sidecar(&again, "bloom"), b"x").await;
+    let reasons = |heard: &Heard| left.iter().map(|file| heard.reason(file)).collect::<Vec<_>>();
+    let with_its_file = "keep: sidecar of a kept file";
+    for _ in 0..2 {
+        let (_, heard) = lake.sweep("t").await;
+        assert_eq!(reasons(&heard), ["keep: too young", "keep: too young", with_its_file, "keep: too young"]);
+        lake.hours(11);
+    }
+    lake.hours(3);
+    let (_, heard) = lake.sweep("t").await;
+    assert_eq!(reasons(&heard), ["keep: in grace", "keep: in grace", with_its_file, "keep: in grace"]);
+    lake.hours(1);
+    let (swept, heard) = lake.sweep("t").await;
+    let deleted = heard.names(Verdict::Deleted);
+    assert!(left.iter().all(|file| deleted.contains(file)), "{deleted:?} {swept:?}");
+    assert_eq!(heard.reason(&name(&sidecar(&again, "bloom"))), "keep: sidecar of a kept file");
+    lake.check_whole("t").await;
+    assert!(lake.exists(&output(&again)).await && lake.exists(&sidecar(&again, "bloom")).await);
+}
+
+/// K93: names that cannot be used stay, the sweep goes on, and the receipt names some of them.
+#[tokio::test]
+async fn names_that_cannot_be_used_are_in_the_receipt() {
+    let lake = with_orphan().await;
+    for number in 0..7 {
+        lake.put(&format!("{WAREHOUSE}/t/data/odd-{number}.parquet."), b"x").await;
+        lake.store.fault(&format!("odd-{number}.parquet."), Fault::Odd);
+    }
+    lake.hours(48);
+    let (swept, heard) = lake.sweep_twice("t").await;
+    assert_eq!(heard.names(Verdict::Deleted), ["orphan.parquet"], "{swept:?}");
+    assert_eq!(swept.receipt.kept.get("name that cannot be used"), Some(&7));
+    let expected: Vec<String> =
+        (0..5).map(|number| lake.id(&format!("{WAREHOUSE}/t/data/odd-{number}.parquet.")).to_string()).collect();
+    let warning = format!("7 blobs have names that cannot be used and stay, such as {}", expected.join(", "));
+    assert!(swept.receipt.warnings.contains(&warning), "{:?}", swept.receipt.warnings);
 }

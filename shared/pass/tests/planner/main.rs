@@ -4,6 +4,7 @@
 
 mod by_hand;
 mod lake;
+mod maintenance;
 mod scale;
 mod schedule;
 mod sending;

@@ -176,6 +176,10 @@ impl BlobStore for AzureStore {
         self.inner.delete(id, &condition, lease).await
     }
 
+    async fn time(&self, id: &BlobId) -> Result<Option<DateTime<Utc>>, StorageError> {
+        self.inner.time(id).await.map(Some)
+    }
+
     async fn keeps_deleted_days(&self, _id: &BlobId) -> Result<Option<u32>, StorageError> {
         self.soft_delete_days().await
     }

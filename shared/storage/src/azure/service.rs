@@ -1,11 +1,15 @@
 //! What the blob service of an account is set to.
 
+use azure_core::http::headers::HeaderName;
 use azure_storage_blob::{BlobServiceClient, BlobServiceClientOptions};
+use chrono::{DateTime, Utc};
 use firn_model::BlobId;
 
 use super::AzureStore;
 use crate::error::{StorageError, chain};
 use crate::retry::Failure;
+
+const DATE: HeaderName = HeaderName::from_static("date");
 
 impl AzureStore {
     /// For how many days the account keeps deleted blobs; None: it does not.
@@ -22,6 +26,22 @@ impl AzureStore {
             Ok(kept.and_then(|policy| policy.days).and_then(|days| u32::try_from(days).ok()))
         };
         self.inner.call("read settings", &service, attempt).await
+    }
+}
+
+impl super::Inner {
+    /// The time that the service's answers have (`Date`).
+    pub(super) async fn time(&self, id: &BlobId) -> Result<DateTime<Utc>, StorageError> {
+        let client = self.clients.container(id)?;
+        self.call("ask for the time of", id, || async {
+            let answer = client.get_properties(None).await.map_err(|error| Failure::of(&error))?;
+            let text =
+                answer.headers().get_optional_str(&DATE).ok_or_else(|| Failure::lasting("the answer has no date"))?;
+            let time =
+                DateTime::parse_from_rfc2822(text).map_err(|error| Failure::lasting(format!("`{text}`: {error}")))?;
+            Ok(time.to_utc())
+        })
+        .await
     }
 }
 

@@ -152,6 +152,10 @@ impl BlobStore for MemoryStore {
         stream::iter(listed).boxed()
     }
 
+    async fn time(&self, _id: &BlobId) -> Result<Option<DateTime<Utc>>, StorageError> {
+        Ok(Some(self.clock.now()))
+    }
+
     async fn delete_leased(
         &self,
         id: &BlobId,

@@ -166,6 +166,18 @@ async fn what_does_not_come_back_is_said() {
     assert!(busy.undelete(&id()).await.unwrap_err().is_retryable());
 }
 
+/// The time of an answer, for who may write nothing.
+#[tokio::test]
+async fn the_service_tells_its_time() {
+    let (_stub, store) = scripted(KEY, |_, request| {
+        assert!(is(request, "GET", "restype=container") || is(request, "HEAD", "restype=container"), "{request:?}");
+        Answer::Full(200, vec![("date", "Sun, 01 Nov 2026 12:00:05 GMT".into()), ("etag", "\"0x1\"".into())], vec![])
+    })
+    .await;
+    let time = store.time(&id()).await.unwrap().unwrap();
+    assert_eq!(time.to_rfc3339(), "2026-11-01T12:00:05+00:00");
+}
+
 #[tokio::test]
 async fn the_account_says_for_how_many_days_it_keeps_deleted_blobs() {
     let policy = |text: &'static str| {
