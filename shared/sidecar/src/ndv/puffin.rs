@@ -1,0 +1,161 @@
+//! The Puffin file (Iceberg's Puffin spec): blobs, then a footer in JSON.
+//!
+//! ```text
+//! PFA1 | blob | blob | ... | PFA1 | footer (JSON) | length of the footer (4, little-endian) | flags (4) | PFA1
+//! ```
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use firn_model::BlobId;
+use firn_storage::crc::crc64;
+use serde::{Deserialize, Serialize};
+
+use crate::bundle::created_by;
+use crate::error::SidecarError;
+use crate::identity::DataFile;
+
+const MAGIC: &[u8; 4] = b"PFA1";
+/// Type of the blobs.
+pub const THETA: &str = "apache-datasketches-theta-v1";
+/// The sketches belong to a file, not to a snapshot; the Puffin spec writes what is not known as -1.
+const NO_SNAPSHOT: i64 = -1;
+
+const NDV: &str = "ndv";
+const CRC: &str = "firn.crc64";
+const CREATED_BY: &str = "created-by";
+const DATA_PATH: &str = "firn.data-path";
+const DATA_SIZE: &str = "firn.data-size";
+const DATA_ROWS: &str = "firn.data-rows";
+
+/// A blob of a Puffin file with its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PuffinBlob {
+    /// What it is.
+    pub kind: String,
+    /// Field ids of the columns that it was computed from.
+    pub fields: Vec<i32>,
+    /// Properties: `ndv`, the estimate as a whole number, and `firn.crc64` of the bytes.
+    pub properties: BTreeMap<String, String>,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+impl PuffinBlob {
+    pub(super) fn of_sketch(field_id: i32, estimate: f64, bytes: Bytes) -> PuffinBlob {
+        let properties = [
+            (NDV.to_owned(), format!("{}", estimate.round() as u64)),
+            (CRC.to_owned(), format!("{:016x}", crc64(&bytes))),
+        ];
+        PuffinBlob { kind: THETA.into(), fields: vec![field_id], properties: properties.into(), bytes }
+    }
+
+    /// The estimate that was written beside the sketch.
+    pub fn ndv(&self) -> Option<u64> {
+        self.properties.get(NDV)?.parse().ok()
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Footer {
+    blobs: Vec<BlobMetadata>,
+    #[serde(default)]
+    properties: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct BlobMetadata {
+    r#type: String,
+    fields: Vec<i32>,
+    snapshot_id: i64,
+    sequence_number: i64,
+    offset: u64,
+    length: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compression_codec: Option<String>,
+    #[serde(default)]
+    properties: BTreeMap<String, String>,
+}
+
+pub(super) fn write(blobs: &[PuffinBlob], data: &DataFile) -> Result<Bytes, SidecarError> {
+    let mut bytes = MAGIC.to_vec();
+    let mut metadata = Vec::with_capacity(blobs.len());
+    for blob in blobs {
+        metadata.push(BlobMetadata {
+            r#type: blob.kind.clone(),
+            fields: blob.fields.clone(),
+            snapshot_id: NO_SNAPSHOT,
+            sequence_number: NO_SNAPSHOT,
+            offset: bytes.len() as u64,
+            length: blob.bytes.len() as u64,
+            compression_codec: None,
+            properties: blob.properties.clone(),
+        });
+        bytes.extend_from_slice(&blob.bytes);
+    }
+    let properties = [
+        (CREATED_BY.to_owned(), created_by()),
+        (DATA_PATH.to_owned(), data.path.clone()),
+        (DATA_SIZE.to_owned(), data.size.to_string()),
+        (DATA_ROWS.to_owned(), data.rows.to_string()),
+    ];
+    let footer = Footer { blobs: metadata, properties: properties.into() };
+    let footer = serde_json::to_vec(&footer).map_err(|error| SidecarError::Failed(error.to_string()))?;
+    let length = i32::try_from(footer.len()).map_err(|_| SidecarError::Failed("the footer has over 2 GB".into()))?;
+    bytes.extend(MAGIC);
+    bytes.extend(footer);
+    bytes.extend(length.to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(MAGIC);
+    Ok(bytes.into())
+}
+
+/// The blobs of a file of Firn's, and the data file that they were computed from.
+pub(super) fn read(id: &BlobId, bytes: &Bytes) -> Result<(Vec<PuffinBlob>, DataFile), SidecarError> {
+    let wrong = |detail: String| SidecarError::unusable(id, detail);
+    let footer = footer(bytes).map_err(|detail| wrong(detail.to_owned()))?;
+    let footer: Footer = serde_json::from_slice(footer).map_err(|error| wrong(format!("its footer: {error}")))?;
+    let property =
+        |key: &str| footer.properties.get(key).ok_or_else(|| wrong(format!("its footer has no property `{key}`")));
+    let number = |key: &str| property(key)?.parse().map_err(|_| wrong(format!("property `{key}` is no number")));
+    let data = DataFile { path: property(DATA_PATH)?.clone(), size: number(DATA_SIZE)?, rows: number(DATA_ROWS)? };
+    let blobs = footer.blobs.iter().map(|blob| {
+        let slice = slice(bytes, blob.offset, blob.length);
+        let slice = slice.ok_or_else(|| wrong(format!("the blob of columns {:?} is not in the file", blob.fields)))?;
+        if blob.compression_codec.is_some() {
+            return Err(wrong(format!("the blob of columns {:?} is compressed", blob.fields)));
+        }
+        if blob.properties.get(CRC).is_some_and(|crc| *crc != format!("{:016x}", crc64(&slice))) {
+            return Err(wrong(format!("the blob of columns {:?} is not what was written (CRC-64)", blob.fields)));
+        }
+        Ok(PuffinBlob {
+            kind: blob.r#type.clone(),
+            fields: blob.fields.clone(),
+            properties: blob.properties.clone(),
+            bytes: slice,
+        })
+    });
+    Ok((blobs.collect::<Result<_, _>>()?, data))
+}
+
+/// The bytes of the footer's JSON.
+fn footer(bytes: &[u8]) -> Result<&[u8], &'static str> {
+    let rest = bytes.strip_prefix(MAGIC).and_then(|rest| rest.strip_suffix(MAGIC));
+    let rest = rest.ok_or("it does not begin and end as a Puffin file does")?;
+    let (rest, flags) = rest.split_last_chunk::<4>().ok_or("it is too short")?;
+    if *flags != [0; 4] {
+        return Err("its footer is compressed");
+    }
+    let (rest, length) = rest.split_last_chunk::<4>().ok_or("it is too short")?;
+    let length = usize::try_from(i32::from_le_bytes(*length)).map_err(|_| "its footer has no length")?;
+    let start = rest.len().checked_sub(length).ok_or("its footer would be longer than the file")?;
+    let (before, footer) = rest.split_at(start);
+    if before.ends_with(MAGIC) { Ok(footer) } else { Err("its footer does not begin as one does") }
+}
+
+fn slice(bytes: &Bytes, offset: u64, length: u64) -> Option<Bytes> {
+    let start = usize::try_from(offset).ok()?;
+    let end = start.checked_add(usize::try_from(length).ok()?)?;
+    (end <= bytes.len()).then(|| bytes.slice(start..end))
+}
