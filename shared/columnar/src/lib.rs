@@ -14,7 +14,7 @@
 //! Writing:
 //! - [`writer`]: a file, its columns encoded one by one; [`roll`]: where it ends and the next begins;
 //! - [`metrics`]: what the table's metadata says of the file; [`claims`]: what its own footer says of its rows;
-//! - [`proof`]: that no row was lost, doubled or changed.
+//! - [`proof`]: that no row was lost, doubled or changed; [`tap`]: row groups as they were written, for sidecars.
 //!
 //! Merging:
 //! - [`engine`]: the rows of sorted inputs into outputs, keys first, then columns;
@@ -52,6 +52,7 @@ mod samples;
 mod sort_fast;
 mod sort_one;
 pub mod source;
+pub mod tap;
 pub mod temp;
 mod thrift;
 pub mod writer;
@@ -74,5 +75,6 @@ pub use proof::{RowHasher, RowSum};
 pub use reread::{Reread, reread, verify_file};
 pub use resolve::NameMapping;
 pub use source::{CountedRange, LocalFile, MemoryFile, PendingRead, RangeRead};
+pub use tap::{RowGroupTap, WrittenGroup};
 pub use temp::{TempSpace, sweep_stale};
 pub use writer::{ColumnEncoder, ColumnEncoders, EncodedColumn, FileWriter, FinishedFile, WriterSettings};

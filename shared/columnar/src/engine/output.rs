@@ -1,5 +1,7 @@
 //! The outputs of a merge: files that grow by row groups and end at window borders.
 
+use std::sync::Arc;
+
 use firn_merge::Window;
 use firn_model::KeyRange;
 
@@ -12,6 +14,7 @@ use crate::claims::FileClaims;
 use crate::error::ColumnarError;
 use crate::proof::RowSum;
 use crate::roll::{Roll, RollLimits, WindowBorder};
+use crate::tap::RowGroupTap;
 use crate::writer::{ColumnEncoders, EncodedColumn, FileWriter};
 
 /// The outputs of one merge.
@@ -34,6 +37,28 @@ struct OpenFile {
     encoders: ColumnEncoders,
     sum: RowSum,
     keys: Option<KeyRange>,
+    tap: Option<Tap>,
+}
+
+/// Who sees the row groups of a file, and which columns of them.
+struct Tap {
+    tap: Box<dyn RowGroupTap>,
+    columns: Arc<[usize]>,
+}
+
+impl OpenFile {
+    fn append(&mut self, columns: Vec<EncodedColumn>) -> Result<(), ColumnarError> {
+        let Some(tap) = &mut self.tap else { return self.writer.append_row_group(columns) };
+        let wants_more = match self.writer.append_and_keep(columns, &tap.columns)? {
+            Some(group) => tap.tap.row_group(group),
+            // Without one row group the others are of no use: whoever counts the rows finds some missing.
+            None => false,
+        };
+        if !wants_more {
+            self.tap = None;
+        }
+        Ok(())
+    }
 }
 
 impl<'a, 'o> Outputs<'a, 'o> {
@@ -68,11 +93,12 @@ impl<'a, 'o> Outputs<'a, 'o> {
             self.close()?;
         }
         if self.open.is_none() {
-            let sink = self.factory.create()?;
+            let mut sink = self.factory.create()?;
+            let tap = sink.tap().map(|tap| Tap { columns: tap.columns().into(), tap });
             let name = sink.name().to_owned();
             let writer = FileWriter::new(&name, &self.schema, self.task.settings, sink)?;
             let encoders = writer.encoders();
-            self.open = Some(OpenFile { writer, encoders, sum: RowSum::ZERO, keys: None });
+            self.open = Some(OpenFile { writer, encoders, sum: RowSum::ZERO, keys: None, tap });
         }
         match &self.open {
             Some(open) => Ok((open.encoders.clone(), open.writer.rows())),
@@ -107,7 +133,7 @@ impl<'a, 'o> Outputs<'a, 'o> {
         };
         self.bytes_out += columns.iter().map(EncodedColumn::bytes).sum::<u64>();
         self.rows_out += window.rows;
-        open.writer.append_row_group(columns)?;
+        open.append(columns)?;
         open.sum += sum;
         if self.key_signature.is_some() {
             match &mut open.keys {
@@ -140,7 +166,10 @@ impl<'a, 'o> Outputs<'a, 'o> {
     fn close(&mut self) -> Result<(), MergeError> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let claims = self.claims(&open);
-        let (finished, sink) = open.writer.finish(&claims)?;
+        // Who sees row groups knows that there are no more before the output is closed.
+        drop(open.tap);
+        let (finished, mut sink) = open.writer.finish(&claims)?;
+        sink.finished(finished.rows);
         sink.close()?;
         self.finished.push(MergedFile { finished, row_sum: open.sum, key_range: open.keys });
         Ok(())

@@ -12,6 +12,7 @@ use crate::admit::Admission;
 use crate::error::ColumnarError;
 use crate::input::InputFile;
 use crate::proof::RowSum;
+use crate::tap::RowGroupTap;
 use crate::temp::TempFile;
 use crate::writer::{FinishedFile, WriterSettings};
 
@@ -147,6 +148,14 @@ pub trait OutputFactory: Send {
 pub trait OutputSink: Write + Send {
     /// Names the output in messages.
     fn name(&self) -> &str;
+
+    /// Who wants to see the row groups of this output; asked once, before the first of them.
+    fn tap(&mut self) -> Option<Box<dyn RowGroupTap>> {
+        None
+    }
+
+    /// The file is complete and has so many rows; all of its bytes are written, and [`close`](Self::close) follows.
+    fn finished(&mut self, _rows: u64) {}
 
     /// All bytes were written: makes the output whole.
     ///

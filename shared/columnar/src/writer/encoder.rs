@@ -275,6 +275,14 @@ impl EncodedColumn {
         self.rows
     }
 
+    /// Bytes that each of its leaves takes in the file, in the order in which they are written.
+    pub(super) fn chunk_bytes(&self) -> impl Iterator<Item = u64> + '_ {
+        self.chunks.iter().map(|chunk| match chunk {
+            EncodedChunk::Arrow(chunk) => chunk.close().bytes_written,
+            EncodedChunk::Own(chunk) => chunk.close.bytes_written,
+        })
+    }
+
     /// Bytes that the column takes in the file and, until then, in memory.
     pub fn bytes(&self) -> u64 {
         self.bytes

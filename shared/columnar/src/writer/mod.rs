@@ -17,6 +17,8 @@ mod tests;
 
 use std::fmt;
 use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -26,11 +28,12 @@ use parquet::file::writer::SerializedFileWriter;
 use crate::ColumnarError;
 pub use crate::fast::write::Encodings;
 use crate::metrics::{FileMetrics, Leaf, MetricsModes, file_metrics, leaves};
+use crate::tap::WrittenGroup;
 pub(crate) use bloom::BloomFilter;
 pub use bloom::{BloomFilters, FALSE_POSITIVES};
 pub use encoder::{ColumnEncoder, ColumnEncoders, EncodedColumn};
 pub use settings::{Codec, WriterSettings};
-use sink::{CountedSink, io_error, write_error};
+use sink::{Captured, CountedSink, io_error, write_error};
 
 /// A file that was written to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +58,7 @@ pub struct FileWriter<W: Write + Send> {
     rows: u64,
     key_values: Vec<(String, String)>,
     metrics: MetricsModes,
+    schema: SchemaRef,
 }
 
 impl<W: Write + Send> FileWriter<W> {
@@ -67,8 +71,12 @@ impl<W: Write + Send> FileWriter<W> {
         let properties = settings.to_parquet()?;
         let parquet = schema::parquet_schema(file, schema)?;
         let encoders = ColumnEncoders::new(file, schema, &parquet, &properties, settings)?;
-        let writer = SerializedFileWriter::new(CountedSink { sink, bytes: 0 }, parquet, properties)
-            .map_err(|error| write_error(file, error))?;
+        let writer = SerializedFileWriter::new(
+            CountedSink { sink, bytes: 0, captured: Captured::default() },
+            parquet,
+            properties,
+        )
+        .map_err(|error| write_error(file, error))?;
         Ok(Self {
             file: file.to_owned(),
             writer,
@@ -78,6 +86,7 @@ impl<W: Write + Send> FileWriter<W> {
             rows: 0,
             key_values: settings.key_values.clone(),
             metrics: settings.metrics.clone(),
+            schema: Arc::clone(schema),
         })
     }
 
@@ -100,6 +109,39 @@ impl<W: Write + Send> FileWriter<W> {
     /// [`ColumnarError::Usage`] when a column is missing, in the wrong place or of another number of rows; otherwise what the
     /// sink says. The file is of no use then.
     pub fn append_row_group(&mut self, columns: Vec<EncodedColumn>) -> Result<(), ColumnarError> {
+        self.append(columns)
+    }
+
+    /// The same; also gives back the top-level columns `wanted` of the row group as they stand in the file. None when they were not seen whole.
+    ///
+    /// # Errors
+    /// As [`append_row_group`](Self::append_row_group).
+    pub fn append_and_keep(
+        &mut self,
+        columns: Vec<EncodedColumn>,
+        wanted: &Arc<[usize]>,
+    ) -> Result<Option<WrittenGroup>, ColumnarError> {
+        let mut start = self.writer.bytes_written() as u64;
+        let mut places: Vec<Range<u64>> = Vec::with_capacity(wanted.len());
+        for column in &columns {
+            for bytes in column.chunk_bytes() {
+                if wanted.contains(&column.column) {
+                    places.push(start..start + bytes);
+                }
+                start += bytes;
+            }
+        }
+        self.writer.inner_mut().captured.want(places);
+        self.append(columns)?;
+        let captured = self.writer.inner_mut().captured.take();
+        let written = captured.zip(self.writer.flushed_row_groups().last());
+        Ok(written.map(|(captured, group)| {
+            let chunks = captured.into_iter().map(|(start, bytes)| (start, bytes.into())).collect();
+            WrittenGroup::new(&self.file, &self.schema, wanted, group, chunks)
+        }))
+    }
+
+    fn append(&mut self, columns: Vec<EncodedColumn>) -> Result<(), ColumnarError> {
         let rows = self.check_row_group(&columns)?;
         let mut nans = Vec::with_capacity(self.leaves.len());
         let appended = self.writer.next_row_group().and_then(|mut row_group| {

@@ -1,6 +1,7 @@
 //! The end of the pipe: counts what is handed over and names what goes wrong.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use parquet::errors::ParquetError;
 
@@ -11,17 +12,57 @@ use crate::ColumnarError;
 pub(super) struct CountedSink<W> {
     pub(super) sink: W,
     pub(super) bytes: u64,
+    pub(super) captured: Captured,
 }
 
 impl<W: Write> Write for CountedSink<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.sink.write(bytes)?;
+        self.captured.see(self.bytes, &bytes[..written]);
         self.bytes += written as u64;
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
+    }
+}
+
+/// Copies of the parts of the file that somebody wants.
+#[derive(Debug, Default)]
+pub(super) struct Captured {
+    /// Places in the file, ascending, each with what has come of it.
+    parts: Vec<(Range<u64>, Vec<u8>)>,
+}
+
+impl Captured {
+    /// From now on wants the bytes of `places`, which are still to come.
+    pub(super) fn want(&mut self, places: Vec<Range<u64>>) {
+        self.parts = places
+            .into_iter()
+            .map(|place| {
+                let length = usize::try_from(place.end - place.start).unwrap_or(0);
+                (place, Vec::with_capacity(length))
+            })
+            .collect();
+    }
+
+    /// Bytes pass by, the first of them at `at`.
+    fn see(&mut self, at: u64, bytes: &[u8]) {
+        for (place, copy) in &mut self.parts {
+            let start = place.start.max(at);
+            let end = place.end.min(at + bytes.len() as u64);
+            if start < end {
+                copy.extend_from_slice(&bytes[(start - at) as usize..(end - at) as usize]);
+            }
+        }
+    }
+
+    /// What was wanted, each part with its place; None when something of it did not come.
+    pub(super) fn take(&mut self) -> Option<Vec<(u64, Vec<u8>)>> {
+        let parts = std::mem::take(&mut self.parts);
+        let whole = parts.iter().all(|(place, copy)| copy.len() as u64 == place.end - place.start);
+        whole.then(|| parts.into_iter().map(|(place, copy)| (place.start, copy)).collect())
     }
 }
 
@@ -67,6 +108,23 @@ pub(super) fn io_error(file: &str, error: io::Error) -> ColumnarError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_wanted_is_copied_however_it_is_written() {
+        let bytes: Vec<u8> = (0..100).collect();
+        for step in [1, 7, 100] {
+            let mut sink = CountedSink { sink: Vec::new(), bytes: 0, captured: Captured::default() };
+            sink.captured.want(vec![10..20, 20..21, 50..90]);
+            bytes.chunks(step).for_each(|part| sink.write_all(part).unwrap());
+            let taken = sink.captured.take().unwrap();
+            assert_eq!(taken, [(10, bytes[10..20].to_vec()), (20, vec![20]), (50, bytes[50..90].to_vec())]);
+            assert_eq!((sink.sink.len(), sink.captured.take()), (100, Some(vec![])));
+        }
+        let mut sink = CountedSink { sink: Vec::new(), bytes: 0, captured: Captured::default() };
+        sink.captured.want(vec![0..4]);
+        sink.write_all(&[1, 2]).unwrap();
+        assert_eq!(sink.captured.take(), None);
+    }
 
     #[test]
     fn an_error_of_the_sink_keeps_its_meaning() {

@@ -14,10 +14,11 @@ use arrow_array::builder::{Int32Builder, ListBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{
-    ArrayRef, Decimal128Array, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StructArray,
+    Array, ArrayRef, Decimal128Array, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StructArray,
     TimestampMicrosecondArray,
 };
 use arrow_buffer::NullBuffer;
+use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use arrow_select::concat::{concat, concat_batches};
 use arrow_select::interleave::interleave_record_batch;
@@ -34,6 +35,7 @@ use crate::limits::BatchLimit;
 use crate::proof::{RowHasher, RowSum, finish};
 use crate::reread::verify_file;
 use crate::source::MemoryFile;
+use crate::tap::{RowGroupTap, WrittenGroup};
 use crate::temp::TempSpace;
 use crate::writer::{FileWriter, WriterSettings};
 use oracle::oracle;
@@ -136,22 +138,68 @@ pub(crate) fn input(at: usize, file: &TestFile, group_rows: usize) -> MergeInput
 pub(crate) struct MemoryOutputs {
     pub(crate) closed: Arc<Mutex<Vec<Vec<u8>>>>,
     pub(crate) created: Arc<Mutex<usize>>,
+    /// What the taps of the closed outputs have seen.
+    tapped: Arc<Mutex<Vec<RecordBatch>>>,
+}
+
+/// Columns that taps want, in an order of their own.
+const TAPPED: [usize; 5] = [7, 0, 1, 3, 4];
+
+struct Tap(Arc<Mutex<Vec<RecordBatch>>>);
+
+impl RowGroupTap for Tap {
+    fn columns(&self) -> Vec<usize> {
+        TAPPED.to_vec()
+    }
+
+    fn row_group(&mut self, group: WrittenGroup) -> bool {
+        let mut rows = 0;
+        let read = group.read(|batch| {
+            rows += batch.num_rows() as u64;
+            self.0.lock().unwrap().push(batch);
+            Ok::<(), ColumnarError>(())
+        });
+        read.unwrap();
+        assert_eq!(rows, group.rows());
+        true
+    }
+}
+
+/// What taps saw is what the files hold.
+fn check_tapped(tapped: &[RecordBatch], files: &[Vec<u8>]) {
+    let written: Vec<RecordBatch> = files.iter().map(|file| read_back(file)).collect();
+    let written = concat_batches(&schema(), &written).unwrap();
+    assert_eq!(tapped.iter().map(RecordBatch::num_rows).sum::<usize>(), written.num_rows());
+    for (at, column) in TAPPED.into_iter().enumerate().filter(|_| !tapped.is_empty()) {
+        let seen: Vec<&dyn Array> = tapped.iter().map(|batch| batch.column(at).as_ref()).collect();
+        let seen = cast(&concat(&seen).unwrap(), written.column(column).data_type()).unwrap();
+        assert_eq!(&seen, written.column(column), "column {column}");
+    }
 }
 
 pub(crate) struct MemorySink {
     name: String,
     bytes: Vec<u8>,
+    rows: u64,
+    seen: Arc<Mutex<Vec<RecordBatch>>>,
     outputs: MemoryOutputs,
 }
 
 impl OutputFactory for MemoryOutputs {
     fn create(&mut self) -> Result<Box<dyn OutputSink>, ColumnarError> {
         *self.created.lock().unwrap() += 1;
-        Ok(Box::new(MemorySink { name: "output".into(), bytes: Vec::new(), outputs: self.clone() }))
+        Ok(Box::new(MemorySink {
+            name: "output".into(),
+            bytes: Vec::new(),
+            rows: 0,
+            seen: Arc::default(),
+            outputs: self.clone(),
+        }))
     }
 
     fn restart(&mut self) -> Result<(), ColumnarError> {
         self.closed.lock().unwrap().clear();
+        self.tapped.lock().unwrap().clear();
         Ok(())
     }
 }
@@ -172,7 +220,18 @@ impl OutputSink for MemorySink {
         &self.name
     }
 
+    fn tap(&mut self) -> Option<Box<dyn RowGroupTap>> {
+        Some(Box::new(Tap(Arc::clone(&self.seen))))
+    }
+
+    fn finished(&mut self, rows: u64) {
+        self.rows = rows;
+    }
+
     fn close(self: Box<Self>) -> Result<(), ColumnarError> {
+        let mut seen = std::mem::take(&mut *self.seen.lock().unwrap());
+        assert_eq!(seen.iter().map(|batch| batch.num_rows() as u64).sum::<u64>(), self.rows);
+        self.outputs.tapped.lock().unwrap().append(&mut seen);
         self.outputs.closed.lock().unwrap().push(self.bytes);
         Ok(())
     }
@@ -238,6 +297,7 @@ impl Case {
         let report = merge_group(self.request(), &temp, &mut outputs)?;
         assert_eq!(temp.used_bytes(), 0, "all temporary files are gone");
         let files = std::mem::take(&mut *outputs.closed.lock().unwrap());
+        check_tapped(&outputs.tapped.lock().unwrap(), &files);
         Ok((report, files))
     }
 
