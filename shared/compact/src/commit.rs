@@ -100,6 +100,7 @@ fn report(request: &ReplaceRequest, merged: &Merged, bytes_in: u64, committed: &
         conflicts: lost.conflicts + committed.conflicts,
         // Each conflict was a try.
         tries: lost.conflicts + committed.tries,
+        sidecars: merged.sidecars.clone(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
 use firn_columnar::{
     ColumnarError, EngineLimits, MergeError, MergeInput, MergeReport, MergeRequest, ReadGate, Space, StopFlag,
     TempSpace, merge_group, verify_file,
@@ -11,6 +12,7 @@ use firn_model::{LeftReason, Outcome, PartitionKey, RowOrder, Rule};
 use firn_plan::Group;
 use firn_table::commit::AlreadyDone;
 use firn_table::{LoadedTable, already_done};
+use firn_telemetry::SidecarCounts;
 use tokio::runtime::Handle;
 
 use crate::commit::commit_in_turn;
@@ -20,6 +22,7 @@ use crate::open::{KEPT_OPEN, Opener, name_mapping, whole_bytes};
 use crate::report::{Failure, GroupReport};
 use crate::services::Services;
 use crate::settings::JobSettings;
+use crate::sidecars::{self, GroupSize, SidecarPlan, Sidecars, with_or_without};
 use crate::upload::{GroupOutputs, UPLOAD_MEMORY, Uploaded};
 
 pub(crate) const STOPPED: &str = "stopped before the commit";
@@ -92,6 +95,8 @@ impl GroupEnd {
 pub(crate) struct Merged {
     pub(crate) report: MergeReport,
     pub(crate) uploaded: Vec<Uploaded>,
+    /// None when the dataset asks for no sidecars.
+    pub(crate) sidecars: Option<SidecarCounts>,
 }
 
 /// Merges and commits one group.
@@ -133,6 +138,7 @@ async fn merge_on_own_thread(
 ) -> Result<Merged, GroupEnd> {
     let work = MergeWork {
         table: job.planned.clone(),
+        dataset: job.dataset.clone(),
         partition: job.partition.clone(),
         order: job.order.clone(),
         settings: job.settings.clone(),
@@ -156,6 +162,7 @@ async fn merge_on_own_thread(
 /// Everything that the merging thread needs.
 struct MergeWork {
     table: LoadedTable,
+    dataset: Dataset,
     partition: Arc<PartitionKey>,
     order: RowOrder,
     settings: JobSettings,
@@ -169,8 +176,28 @@ struct MergeWork {
 
 impl MergeWork {
     fn run(self) -> Result<Merged, MergeError> {
-        let usage = |error: &dyn std::fmt::Display| ColumnarError::Usage { detail: error.to_string() };
-        let schema = self.table.arrow_schema().map_err(|error| usage(&error))?;
+        let schema = self.schema()?;
+        let size = GroupSize {
+            rows: self.group.files().iter().map(|file| file.rows).sum(),
+            bytes: self.group.bytes(),
+            target_bytes: self.settings.target_bytes,
+            row_group_bytes: self.settings.writer.row_group_bytes,
+            memory_bytes: self.settings.memory_bytes,
+        };
+        let asked = sidecars::asked(&self.dataset);
+        let mut counts = SidecarCounts::default();
+        let plan = SidecarPlan::new(&self.dataset, &schema, size, &mut counts);
+        let (merged, counts) = with_or_without(plan, counts, |plan| self.merge(plan))?;
+        Ok(Merged { sidecars: asked.then_some(counts), ..merged })
+    }
+
+    fn schema(&self) -> Result<SchemaRef, ColumnarError> {
+        self.table.arrow_schema().map_err(|error| ColumnarError::Usage { detail: error.to_string() })
+    }
+
+    /// Merges with the sidecars of `plan` beside the outputs.
+    fn merge(&self, plan: Option<&SidecarPlan>) -> Result<(Merged, SidecarCounts), MergeError> {
+        let schema = self.schema()?;
         let mapping = name_mapping(&self.table)?;
         let files = self.group.files();
         let opener = Opener {
@@ -194,15 +221,18 @@ impl MergeWork {
             settings: self.settings.writer.clone(),
             target_bytes: self.settings.target_bytes,
             min_file_bytes: self.settings.min_file_bytes,
-            memory_bytes: self.settings.memory_bytes,
+            memory_bytes: self.settings.memory_bytes.saturating_sub(plan.map_or(0, SidecarPlan::memory_bytes)),
             upload_bytes: UPLOAD_MEMORY,
             threads: self.threads,
             limits: EngineLimits { read_bytes: self.settings.read_batch_bytes, ..EngineLimits::default() },
             stop: self.stop.clone(),
         };
         let temp = TempSpace::create(&self.temp_root, self.settings.temp_bytes)?;
+        let sidecars = plan.map(|plan| Sidecars::new(plan.clone(), &self.table, &temp, self.handle.clone()));
+        let sidecars = sidecars.transpose()?;
         let mut outputs =
-            GroupOutputs::new(self.table.clone(), self.partition.clone(), self.hash.clone(), self.handle.clone());
+            GroupOutputs::new(self.table.clone(), self.partition.clone(), self.hash.clone(), self.handle.clone())
+                .with_sidecars(sidecars.clone());
         let report = merge_group(request, &temp, &mut outputs)?.merge;
         let uploaded = outputs.uploaded();
         if uploaded.len() != report.outputs.len() {
@@ -214,7 +244,8 @@ impl MergeWork {
                 verify_file(&opener.open(&blob.path, blob.size)?, written, &schema, &self.order)?;
             }
         }
-        Ok(Merged { report, uploaded })
+        let counts = sidecars.map(|sidecars| sidecars.counts()).unwrap_or_default();
+        Ok((Merged { report, uploaded, sidecars: None }, counts))
     }
 }
 

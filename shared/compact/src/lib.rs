@@ -3,7 +3,7 @@
 //! - [`partition`]: the way of one partition, with the outcome for whoever asked;
 //! - [`group`]: one group of files: open, merge, read again, commit;
 //! - [`naming`]: what an output is called, and what makes two merges the same;
-//! - [`upload`]: outputs stream to the store while they are encoded;
+//! - [`upload`]: outputs stream to the store while they are encoded; [`sidecars`]: what is built beside them;
 //! - [`ranges`]: key ranges that footers prove, for the rules full and cold; [`table_time`]: how far a table is in time;
 //! - [`settings`]: the dataset's keys and the table's properties, as the merge wants them;
 //! - [`services`]: what a run works with; [`control`]: what it is told and tells on its way;
@@ -26,6 +26,7 @@ pub mod ranges;
 pub mod report;
 pub mod services;
 pub mod settings;
+pub mod sidecars;
 pub mod table_time;
 pub mod turns;
 pub mod upload;

@@ -1,7 +1,7 @@
 //! What became of one partition.
 
 use firn_model::{LeftReason, Outcome};
-use firn_telemetry::PartitionResult;
+use firn_telemetry::{PartitionResult, SidecarCounts};
 
 /// What kind of failure an outcome `failed` is, by what follows from it (design section 4, "Outcomes").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct PartitionReport {
     pub conflicts: u32,
     /// Commits sent.
     pub tries: u32,
+    /// Sidecars of what was written; None when the dataset asks for none.
+    pub sidecars: Option<SidecarCounts>,
 }
 
 impl PartitionReport {
@@ -68,6 +70,7 @@ impl PartitionReport {
             snapshot_id: None,
             conflicts: 0,
             tries: 0,
+            sidecars: None,
         }
     }
 
@@ -99,6 +102,9 @@ impl PartitionReport {
         self.snapshot_id = Some(group.snapshot_id);
         self.conflicts += group.conflicts;
         self.tries += group.tries;
+        if let Some(sidecars) = &group.sidecars {
+            self.sidecars.get_or_insert_default().add(sidecars);
+        }
     }
 }
 
@@ -115,6 +121,7 @@ impl From<&PartitionReport> for PartitionResult {
             conflicts: u64::from(report.conflicts),
             tries: u64::from(report.tries),
             snapshot_id: report.snapshot_id,
+            sidecars: report.sidecars.clone(),
             ..Self::new(report.outcome, report.reason.clone())
         }
     }
@@ -143,6 +150,8 @@ pub struct GroupReport {
     pub conflicts: u32,
     /// Commits sent.
     pub tries: u32,
+    /// Sidecars of what was written; None when the dataset asks for none.
+    pub sidecars: Option<SidecarCounts>,
 }
 
 #[cfg(test)]
@@ -162,10 +171,16 @@ mod tests {
             snapshot_id: 7,
             conflicts: 1,
             tries: 2,
+            sidecars: Some(SidecarCounts { written: 3, reasons: vec!["a".into()], ..SidecarCounts::default() }),
         };
         let mut report = PartitionReport::idle(Outcome::Done, "10 small files", 10);
         report.add(&group);
-        report.add(&GroupReport { snapshot_id: 9, ..group });
+        let reasons = vec!["a".into(), "b".into()];
+        let sidecars = SidecarCounts { written: 2, dropped: 1, reasons, ..SidecarCounts::default() };
+        report.add(&GroupReport { snapshot_id: 9, sidecars: Some(sidecars), ..group });
+        let sidecars = report.sidecars.as_ref().unwrap();
+        assert_eq!((sidecars.written, sidecars.dropped), (5, 1));
+        assert_eq!(sidecars.reasons, ["a", "b"]);
         assert_eq!((report.files_before, report.files_after), (10, 4));
         assert_eq!((report.rows_in, report.rows_out, report.duplicates_dropped), (100, 96, 4));
         assert_eq!((report.snapshot_id, report.conflicts, report.tries), (Some(9), 2, 4));

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use firn_columnar::{ColumnarError, OutputFactory, OutputSink};
+use firn_columnar::{ColumnarError, OutputFactory, OutputSink, RowGroupTap};
 use firn_model::{BlobId, PartitionKey};
 use firn_storage::{BlobProperties, BlobStore, StorageError};
 use firn_table::{LoadedTable, output_path};
@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::naming::output_name;
+use crate::sidecars::{OutputSidecars, Sidecars};
 
 /// Bytes of one upload block. Three of them may be in memory for an output: filling, queued, on its way.
 pub const BLOCK_BYTES: usize = 4 << 20;
@@ -44,13 +45,20 @@ pub struct GroupOutputs {
     inputs_hash: String,
     handle: Handle,
     finished: Arc<Mutex<Vec<Uploaded>>>,
+    sidecars: Option<Sidecars>,
 }
 
 impl GroupOutputs {
     /// Outputs of `partition` of `table`, named after `inputs_hash`. `handle` runs the uploads; its threads must not be the ones
     /// that write.
     pub fn new(table: LoadedTable, partition: Arc<PartitionKey>, inputs_hash: String, handle: Handle) -> Self {
-        Self { table, partition, inputs_hash, handle, finished: Arc::default() }
+        Self { table, partition, inputs_hash, handle, finished: Arc::default(), sidecars: None }
+    }
+
+    /// The same with sidecars beside each output.
+    #[must_use]
+    pub fn with_sidecars(self, sidecars: Option<Sidecars>) -> Self {
+        Self { sidecars, ..self }
     }
 
     /// The outputs that were uploaded whole, in the order in which they were closed.
@@ -102,6 +110,8 @@ impl OutputFactory for GroupOutputs {
             failed: None,
             handle: self.handle.clone(),
             finished: self.finished.clone(),
+            rows: 0,
+            sidecars: self.sidecars.as_ref().map(Sidecars::start),
         }))
     }
 
@@ -153,6 +163,8 @@ struct UploadSink {
     failed: Option<Failed>,
     handle: Handle,
     finished: Arc<Mutex<Vec<Uploaded>>>,
+    rows: u64,
+    sidecars: Option<OutputSidecars>,
 }
 
 impl std::fmt::Debug for Step {
@@ -222,6 +234,14 @@ impl OutputSink for UploadSink {
         &self.path
     }
 
+    fn tap(&mut self) -> Option<Box<dyn RowGroupTap>> {
+        self.sidecars.as_ref()?.tap()
+    }
+
+    fn finished(&mut self, rows: u64) {
+        self.rows = rows;
+    }
+
     fn close(mut self: Box<Self>) -> Result<(), ColumnarError> {
         let error = |sink: &Self, detail: &str| write_error(&sink.path, Failed::finally(detail));
         let of_io = |sink: &Self, cause: io::Error| match cause.downcast::<ColumnarError>() {
@@ -244,6 +264,9 @@ impl OutputSink for UploadSink {
             id: self.id.clone(),
             size,
         });
+        if let Some(sidecars) = self.sidecars.take() {
+            sidecars.finish(&self.id, size, self.rows);
+        }
         Ok(())
     }
 }

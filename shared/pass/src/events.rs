@@ -105,6 +105,7 @@ pub(crate) fn partition_result(done: &PartitionReport) -> PartitionResult {
         conflicts: u64::from(done.conflicts),
         tries: u64::from(done.tries),
         snapshot_id: done.snapshot_id,
+        sidecars: done.sidecars.clone(),
         ..PartitionResult::new(done.outcome, done.reason.clone())
     }
 }

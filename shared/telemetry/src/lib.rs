@@ -23,5 +23,8 @@ pub use event::Event;
 pub use maintenance::{ExpiryFinished, MAINTENANCE_FAILURES_COUNTER, ORPHANS_COUNTER, SweepFinished};
 pub use memory::peak_rss_bytes;
 pub use message::{MessageDeferred, MessageFailed, PARKED_COUNTER, Parked};
-pub use partition::{CONFLICTS_COUNTER, PartitionFinished, PartitionResult, PartitionRun, PartitionStart};
+pub use partition::{
+    CONFLICTS_COUNTER, PartitionFinished, PartitionResult, PartitionRun, PartitionStart, SIDECARS_DROPPED_COUNTER,
+    SidecarCounts,
+};
 pub use pass::{DEADLINE_COUNTER, DatasetFailed, FAILURES_COUNTER, PassFinished, PassOverDeadline};

@@ -60,6 +60,40 @@ impl PartitionStart {
     }
 }
 
+/// The counter of sidecars that could not be built or uploaded.
+pub const SIDECARS_DROPPED_COUNTER: &str = "firn_sidecars_dropped_total";
+
+/// What became of the sidecars of a partition's outputs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SidecarCounts {
+    /// Sidecars that were uploaded.
+    pub written: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Milliseconds that building them took, beside the merge.
+    pub build_ms: u64,
+    /// Sidecars that could not be built or uploaded; their data files were committed without them.
+    pub dropped: u64,
+    /// Why, and which columns cannot have one.
+    pub reasons: Vec<String>,
+}
+
+impl SidecarCounts {
+    /// Adds those of other outputs; equal reasons stand once.
+    pub fn add(&mut self, other: &SidecarCounts) {
+        self.written += other.written;
+        self.bytes += other.bytes;
+        self.build_ms += other.build_ms;
+        self.dropped += other.dropped;
+        for reason in &other.reasons {
+            if !self.reasons.contains(reason) {
+                self.reasons.push(reason.clone());
+            }
+        }
+    }
+}
+
 /// What the work on a partition came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -89,6 +123,9 @@ pub struct PartitionResult {
     pub tries: u64,
     /// The last snapshot that was committed.
     pub snapshot_id: Option<i64>,
+    /// Its sidecars, where the dataset asks for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sidecars: Option<SidecarCounts>,
 }
 
 impl PartitionResult {
@@ -107,6 +144,7 @@ impl PartitionResult {
             conflicts: 0,
             tries: 0,
             snapshot_id: None,
+            sidecars: None,
         }
     }
 }
@@ -168,7 +206,10 @@ impl PartitionRun {
     fn end(&mut self, result: PartitionResult) {
         let Some(start) = self.start.take() else { return };
         let duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let counters = BTreeMap::from([(CONFLICTS_COUNTER, result.conflicts)]);
+        let mut counters = BTreeMap::from([(CONFLICTS_COUNTER, result.conflicts)]);
+        if let Some(sidecars) = &result.sidecars {
+            counters.insert(SIDECARS_DROPPED_COUNTER, sidecars.dropped);
+        }
         let peak_rss_bytes = peak_rss_bytes();
         self.emitter.emit(&PartitionFinished { start, result, duration_ms, peak_rss_bytes, counters });
     }
