@@ -149,6 +149,9 @@ pub(crate) struct OrphansArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
+    /// Needed for a blob: its credential stands there
+    #[command(flatten)]
+    pub(crate) config: WithConfig,
     /// Path or URL of the sidecar
     pub(crate) sidecar: String,
 }
@@ -157,11 +160,14 @@ pub(crate) struct InspectArgs {
 pub(crate) struct SearchArgs {
     #[command(flatten)]
     pub(crate) over: OverDatasets,
-    /// What to look for
+    /// What to look for: words (all of them), "phrases", AND, OR, NOT or -, brackets, COLUMN:word
     pub(crate) query: String,
     /// At most this many rows
     #[arg(long, value_name = "ROWS")]
     pub(crate) limit: Option<u64>,
+    /// Look at every row, whatever indexes there are
+    #[arg(long)]
+    pub(crate) scan: bool,
 }
 
 #[derive(Debug, Args)]
@@ -245,7 +251,7 @@ impl Command {
             Command::Demo(_) | Command::Local(_) | Command::Invoke(_) => None,
             Command::Doctor(_) | Command::Package(_) => None,
             Command::Expire(_) | Command::Orphans(_) | Command::Restore(_) => None,
-            Command::Inspect(_) | Command::Search(_) => Some("the sidecars"),
+            Command::Inspect(_) | Command::Search(_) => None,
         }
     }
 
@@ -316,8 +322,8 @@ mod tests {
             ("expire --config f --dataset d", None),
             ("orphans --dry-run --config f", None),
             ("orphans --last --config f --dataset d", None),
-            ("inspect a.bloom", Some("the sidecars")),
-            ("search --config f --dataset d error --limit 10", Some("the sidecars")),
+            ("inspect a.bloom", None),
+            ("search --config f --dataset d error --limit 10", None),
             ("verify --config f --dataset d", None),
             ("doctor --config f", None),
             ("package --out firn.zip", None),

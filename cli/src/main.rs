@@ -90,8 +90,8 @@ fn run(cli: Cli) -> Exit {
             Command::Explain(args) => commands::explain::run(args, &context).await,
             Command::Doctor(args) => commands::doctor::run(args, &context).await,
             Command::Package(args) => commands::package::run(&args, &context),
-            // What comes later has answered above.
-            _ => Exit::Usage,
+            Command::Inspect(args) => commands::inspect::run(args, &context).await,
+            Command::Search(args) => commands::search::run(args, &context).await,
         }
     });
     runtime.shutdown_timeout(SHUTDOWN);

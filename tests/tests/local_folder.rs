@@ -11,6 +11,9 @@ use firn_tests::scene::TABLE;
 use firn_tests::{Scene, firn};
 use serde_json::{Value, json};
 
+#[path = "common/sidecars.rs"]
+mod sidecars;
+
 const WEATHER: [&str; 10] = [
     "--source",
     "weather",
@@ -295,4 +298,15 @@ fn the_long_running_compactor_ticks_at_its_start_and_ends_when_it_is_told_to() {
     assert_eq!(pass["done"], json!(events.len()));
     assert_eq!(scene.digest(), deduplicated);
     scene.check_converged(&[]);
+}
+
+#[test]
+fn sidecars_are_built_beside_the_merge_and_read_back() {
+    sidecars::built_beside_the_merge_and_read_back(&Scene::local());
+}
+
+/// Too little memory for any sidecar: the merge goes on without, and says so.
+#[test]
+fn sidecars_that_do_not_fit_are_dropped_and_the_rows_are_merged() {
+    sidecars::dropped_where_they_do_not_fit(&Scene::local());
 }

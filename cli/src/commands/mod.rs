@@ -6,12 +6,14 @@ pub(crate) mod doctor;
 pub(crate) mod enqueue;
 pub(crate) mod expire;
 pub(crate) mod explain;
+pub(crate) mod inspect;
 pub(crate) mod invoke;
 pub(crate) mod local;
 pub(crate) mod orphans;
 pub(crate) mod package;
 pub(crate) mod requeue;
 pub(crate) mod restore;
+pub(crate) mod search;
 pub(crate) mod verify;
 
 use std::future::Future;

@@ -13,6 +13,7 @@ mod lake;
 pub(crate) mod report;
 mod rows;
 mod run;
+mod search;
 
 use std::fmt::Display;
 

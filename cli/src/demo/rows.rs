@@ -44,7 +44,10 @@ impl DemoTable {
     pub(crate) fn dataset_keys(self) -> &'static str {
         match self {
             DemoTable::Readings => "seriesColumns: [name], timeColumn: time, dedup: true",
-            DemoTable::Logs => "timeColumn: time, sortColumns: [service, time]",
+            DemoTable::Logs => {
+                "timeColumn: time, sortColumns: [service, time], tantivy: {indexingColumns: [line]}, \
+                 bloomFilterColumns: [service], ndvColumns: [service, line]"
+            }
         }
     }
 

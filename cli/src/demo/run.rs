@@ -19,6 +19,7 @@ use super::check::{Expected, live_files, live_rows};
 use super::lake::{Lake, NAMESPACE};
 use super::report::{Check, DemoReport, TableReport};
 use super::rows::DemoTable;
+use super::search;
 use crate::args::{DemoArgs, DemoCatalogKind, Format};
 use crate::as_handler::App;
 use crate::commands::local::hung_up;
@@ -135,6 +136,9 @@ async fn demo(kind: DemoCatalogKind) -> Result<Finished, DemoError> {
 
     let mut report = demo.checked().await?;
     report.checks.extend(aftermath(&config, &services, &host).await?);
+    if let Some(logs) = demo.tables.iter().find(|filled| filled.table == DemoTable::Logs) {
+        search::check(&config, &logs.expected.rows(), &mut report).await?;
+    }
     Ok(Finished { report, host, azurite, catalog, places, folder })
 }
 

@@ -11,6 +11,7 @@ mod manual;
 mod queue;
 mod report;
 mod request;
+mod search;
 mod verify;
 mod wiring;
 
@@ -32,5 +33,6 @@ pub use report::{
     VerifyCheck,
 };
 pub use request::{DateRange, ManualRequest, PartitionCondition, RequestError};
+pub use search::{FoundRow, SearchRequest, SearchSummary, search};
 pub use verify::verify;
-pub use wiring::open_host;
+pub use wiring::{open_host, open_store};

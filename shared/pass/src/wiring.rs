@@ -66,6 +66,14 @@ pub(crate) fn look_at_state(config: &Config) -> Result<Option<StateStore>, PassE
     Ok(state.map(|(storage, account)| StateStore::as_it_is(account.store, &storage.state_container)))
 }
 
+/// The store of whatever blobs the configuration has a credential for.
+///
+/// # Errors
+/// [`PassError::Usage`] for what this version cannot use.
+pub fn open_store(config: &Config) -> Result<Arc<dyn BlobStore>, PassError> {
+    Ok(table_store(Account::of(config)?.as_ref()).blobs().clone())
+}
+
 /// What lies in the storage account beside the tables.
 pub(crate) struct Queued {
     account: Account,
