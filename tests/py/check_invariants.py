@@ -5,6 +5,7 @@ I3 no path is live twice in a snapshot
 I4 the totals of each summary equal a recount
 I5 a claim of sortedness (sort_order_id, or firn.order in the footer) is true over the whole file; with --dedup KEY, so is
    a claim of uniqueness (timelake.unique)
+I6 every sidecar of a retained data file was built for that very file, and says of it what is true
 I9 no path was replaced by two commits
 
 Row counts and values (I1) are compared by digests. Prints {"ok": bool, "violations": [text], "checked": {...}}.
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from pyiceberg.table.sorting import NullOrder, SortDirection
 
 import rows
+import sidecars
 from lake import answer, arguments, load_table
 
 DELETED = 2
@@ -36,6 +38,7 @@ def check(table, dedup=""):
     key = [table.schema().find_field(column).field_id for column in dedup.split(",") if column]
     files = Files(table.io)
     violations, checked = [], collections.Counter()
+    retained = {}
     for snapshot in table.metadata.snapshots:
         checked["snapshots"] += 1
         manifests, lost = reachable_manifests(snapshot, files)
@@ -44,11 +47,14 @@ def check(table, dedup=""):
         violations += [f"I2: snapshot {snapshot.snapshot_id} needs {path}, which does not exist" for path in lost]
         violations += live_twice(snapshot, live)
         violations += wrong_totals(snapshot, live)
+        data = (entry.data_file for entry in live if entry.data_file.content == 0)
+        retained.update({file.file_path: file for file in data if files.exists(file.file_path)})
         if snapshot == table.metadata.current_snapshot():
             for file in (entry.data_file for entry in live if entry.data_file.content == 0):
                 checked["files"] += 1
                 if files.exists(file.file_path):
                     violations += false_claims(table, file, key, checked)
+    violations += sidecars.violations(table, retained.values(), files, checked)
     violations += replaced_twice(files.entries)
     checked["paths"] = len(files.known)
     return {"ok": not violations, "violations": violations, "checked": checked}

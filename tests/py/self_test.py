@@ -15,6 +15,7 @@ import pyarrow as pa
 import check_demo
 import check_invariants as check
 import rows
+import sidecars
 from lake import answer
 from sources import entries_of
 
@@ -178,6 +179,28 @@ def test_what_a_demo_leaves_is_found():
         left.wait()
         os.mkdir(os.path.join(folder, "firn-demo-x"))
         refused(check_demo.check_nothing_left, {}, folder, 0)
+
+
+def test_a_filter_has_what_was_put_into_it_and_little_else():
+    assert sidecars.xxh64(b"") == 0xEF46DB3751D8E999
+    assert sidecars.xxh64(b"abc") == 0x44BC2CF5AD770999
+    bits = bytearray(32 * 8)
+    for value in range(100):
+        code = sidecars.xxh64(str(value).encode())
+        block = ((code >> 32) * 8) >> 32
+        for place, salt in enumerate(sidecars.SALT):
+            bit = (((code & 0xFFFFFFFF) * salt) & 0xFFFFFFFF) >> 27
+            at = block * 32 + place * 4 + bit // 8
+            bits[at] |= 1 << (bit % 8)
+    has = [sidecars.may_have(bytes(bits), str(value).encode()) for value in range(1100)]
+    assert all(has[:100]) and sum(has[100:]) < 200, sum(has[100:])
+
+
+def test_paths_have_one_form():
+    assert sidecars.canonical("file:///a/b.parquet") == sidecars.canonical("/a/b.parquet") == "/a/b.parquet"
+    own = "/t/data/0123456789abcdef0123456789abcdef-6f1c0f5e-5a37-4f0a-9d7e-0a1b2c3d4e5f.parquet"
+    assert sidecars.OWN.search(own).group(1) == "6f1c0f5e-5a37-4f0a-9d7e-0a1b2c3d4e5f"
+    assert not sidecars.OWN.search("/t/data/00000-0-6f1c0f5e-5a37-4f0a-9d7e-0a1b2c3d4e5f.parquet")
 
 
 if __name__ == "__main__":

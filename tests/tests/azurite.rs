@@ -14,6 +14,9 @@ use firn_tests::random::number_from;
 use firn_tests::scene::TABLE;
 use serde_json::{Value, json};
 
+#[path = "common/sidecars.rs"]
+mod sidecars;
+
 const READINGS: &str = "seriesColumns: [origin], timeColumn: time_hour, dedup: true";
 
 /// Thresholds under which a partition of 40 tiny files is worth a merge.
@@ -230,4 +233,45 @@ fn a_pass_that_is_enqueued_sends_each_partition_once() {
     let raised = second.lines().into_iter().filter(|line| line["decision"] == "raised").count();
     assert_eq!((raised, &second.summary()["sent"]), (sent.len(), &json!(0)), "the queued ones take the stronger rule");
     assert_eq!(scene.inspect()["metadata_location"], before["metadata_location"], "nothing is merged here");
+}
+
+#[test]
+fn sidecars_are_built_beside_the_merge_and_read_back() {
+    sidecars::built_beside_the_merge_and_read_back(&Scene::azurite(Azurite::shared(), "sidecars"));
+}
+
+/// The store refuses the index alone: the other sidecars and the data file are there, and the event says what is not.
+#[test]
+fn a_sidecar_that_the_store_refuses_does_not_stop_the_commit() {
+    let (scene, proxy) = proxied("refused-sidecar");
+    let (status, code) = ("403 Forbidden", "AuthorizationFailure");
+    proxy.fail(Some(Fault { method: "PUT", path_ends: ".tantivy", status, code }));
+    sidecars::only_the_index_is_refused(&scene);
+    assert!(proxy.take_requests().iter().any(|request| request.is("PUT", ".tantivy") && request.status == 403));
+    proxy.fail(None);
+    sidecars::the_next_pass_indexes_the_file(&scene);
+}
+
+/// A search fetches the ends of an index and a few blocks of it.
+#[test]
+fn an_index_is_read_by_ranges() {
+    let (scene, proxy) = proxied("ranges");
+    let index_bytes = sidecars::merged_with_an_index(&scene);
+    proxy.take_requests();
+    sidecars::words_are_looked_for(&scene);
+    let requests = proxy.take_requests();
+    let reads: Vec<&Request> = requests.iter().filter(|request| request.is("GET", ".tantivy")).collect();
+    let bytes: u64 = reads.iter().map(|request| length_of(&request.range)).sum();
+    assert!(!reads.is_empty() && bytes < index_bytes / 2, "{bytes} of {index_bytes} bytes: {reads:#?}");
+}
+
+/// Bytes of a range as it is asked for, `bytes=0-9`.
+fn length_of(range: &str) -> u64 {
+    let (first, last) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
+    last.parse::<u64>().unwrap() + 1 - first.parse::<u64>().unwrap()
+}
+
+#[test]
+fn files_of_another_writer_are_indexed_where_they_lie() {
+    sidecars::files_of_another_writer_are_indexed_where_they_lie(&Scene::azurite(Azurite::shared(), "backfill"));
 }

@@ -310,3 +310,13 @@ fn sidecars_are_built_beside_the_merge_and_read_back() {
 fn sidecars_that_do_not_fit_are_dropped_and_the_rows_are_merged() {
     sidecars::dropped_where_they_do_not_fit(&Scene::local());
 }
+
+#[test]
+fn sidecars_that_cannot_be_uploaded_are_dropped_and_the_rows_are_merged() {
+    sidecars::dropped_where_they_cannot_be_uploaded(&Scene::local());
+}
+
+#[test]
+fn files_of_writers_not_named_are_noted() {
+    sidecars::files_of_writers_not_named_are_noted(&Scene::local());
+}

@@ -228,8 +228,11 @@ impl MergeWork {
             stop: self.stop.clone(),
         };
         let temp = TempSpace::create(&self.temp_root, self.settings.temp_bytes)?;
-        let sidecars = plan.map(|plan| Sidecars::new(plan.clone(), &self.table, &temp, self.handle.clone()));
-        let sidecars = sidecars.transpose()?;
+        let mut counts = SidecarCounts::default();
+        let sidecars = plan.and_then(|plan| {
+            let sidecars = Sidecars::new(plan.clone(), &self.table, &temp, self.handle.clone());
+            sidecars.map_err(|error| plan.drop_all(&mut counts, &error)).ok()
+        });
         let mut outputs =
             GroupOutputs::new(self.table.clone(), self.partition.clone(), self.hash.clone(), self.handle.clone())
                 .with_sidecars(sidecars.clone());
@@ -244,7 +247,9 @@ impl MergeWork {
                 verify_file(&opener.open(&blob.path, blob.size)?, written, &schema, &self.order)?;
             }
         }
-        let counts = sidecars.map(|sidecars| sidecars.counts()).unwrap_or_default();
+        if let Some(sidecars) = sidecars {
+            counts.add(&sidecars.counts());
+        }
         Ok((Merged { report, uploaded, sidecars: None }, counts))
     }
 }

@@ -3,7 +3,8 @@
 //! - [`partition`]: the way of one partition, with the outcome for whoever asked;
 //! - [`group`]: one group of files: open, merge, read again, commit;
 //! - [`naming`]: what an output is called, and what makes two merges the same;
-//! - [`upload`]: outputs stream to the store while they are encoded; [`sidecars`]: what is built beside them;
+//! - [`upload`]: outputs stream to the store while they are encoded; [`sidecars`]: what is built beside them, [`backfill`]: and beside files
+//!   that are not merged;
 //! - [`ranges`]: key ranges that footers prove, for the rules full and cold; [`table_time`]: how far a table is in time;
 //! - [`settings`]: the dataset's keys and the table's properties, as the merge wants them;
 //! - [`services`]: what a run works with; [`control`]: what it is told and tells on its way;
@@ -12,6 +13,7 @@
 //! - [`host`]: what the host's functions work with; [`worker`]: one message of the queue.
 
 pub mod allocator;
+pub mod backfill;
 mod commit;
 pub mod control;
 pub mod group;

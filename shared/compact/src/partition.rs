@@ -17,6 +17,7 @@ use firn_table::{
     partition_facts, row_order,
 };
 
+use crate::backfill::{backfill, backfills};
 use crate::control::{GroupPlace, RunControl, Step};
 use crate::group::{GroupEnd, GroupJob, run_group};
 use crate::naming::facts_hash;
@@ -51,14 +52,18 @@ pub async fn run_partition(services: &Services, job: &PartitionJob<'_>) -> Parti
 /// As [`run_partition`], under the control of whoever keeps a record of the run.
 pub async fn run_partition_with(services: &Services, job: &PartitionJob<'_>, control: &RunControl) -> PartitionReport {
     let mut report = PartitionReport::idle(Outcome::Left, "", 0);
+    let mut before = None;
     for round in 0..=REPLANS {
-        match run_round(services, job, control, &mut report).await {
+        match run_round(services, job, control, &mut report, &mut before).await {
             Round::Ended => break,
             Round::PlanAgain(reason) if round == REPLANS => {
                 report.fail(Failure::Moving, format!("planned again once, and again: {reason}"));
             }
             Round::PlanAgain(reason) => tracing::info!(partition = %job.partition, reason, "planning again"),
         }
+    }
+    if let Some(before) = before {
+        backfill(services, job, control, &before, &mut report).await;
     }
     report
 }
@@ -73,6 +78,7 @@ async fn run_round(
     job: &PartitionJob<'_>,
     control: &RunControl,
     report: &mut PartitionReport,
+    before: &mut Option<HashSet<String>>,
 ) -> Round {
     let Prepared { table, order, facts, time, settings } = match prepare(services, job).await {
         Ok(prepared) => prepared,
@@ -85,6 +91,9 @@ async fn run_round(
             return Round::Ended;
         }
     };
+    if before.is_none() && backfills(job.rule, job.dataset) {
+        *before = Some(facts.files.iter().map(|file| file.path.clone()).collect());
+    }
     let inputs_hash = facts_hash(&facts);
     if let Err(reason) = control.steps.step(Step::Loaded { inputs_hash }).await {
         report.end(Outcome::Retry, reason);
@@ -200,23 +209,24 @@ fn past_deadline(report: &mut PartitionReport, waiting: usize) -> Round {
     Round::Ended
 }
 
-struct Prepared {
-    table: LoadedTable,
+/// A partition as it is now.
+pub(crate) struct Prepared {
+    pub(crate) table: LoadedTable,
     order: RowOrder,
-    facts: PartitionFacts,
+    pub(crate) facts: PartitionFacts,
     time: PartitionTime,
-    settings: JobSettings,
+    pub(crate) settings: JobSettings,
 }
 
 /// Why there is nothing to plan on.
-enum Unprepared {
+pub(crate) enum Unprepared {
     /// Something did not answer.
     Later(String),
     /// A person must look.
     Failed(String),
 }
 
-async fn prepare(services: &Services, job: &PartitionJob<'_>) -> Result<Prepared, Unprepared> {
+pub(crate) async fn prepare(services: &Services, job: &PartitionJob<'_>) -> Result<Prepared, Unprepared> {
     let ident = TableIdent::new(job.dataset.table.namespace.iter().cloned(), job.dataset.table.name.clone());
     let table = services.catalog.load(&ident).await.map_err(unprepared)?;
     let order = row_order(&table.metadata, &OrderColumns::from(job.dataset))

@@ -12,6 +12,7 @@ use arrow_schema::Schema;
 use firn_columnar::{ColumnarError, MergeError, RowGroupTap, TempSpace, WrittenGroup};
 use firn_config::Dataset;
 use firn_model::BlobId;
+use firn_sidecar::text::LEAST_ARENA_BYTES;
 use firn_sidecar::{
     Built, DataFile, Dropped, SetLimits, SidecarColumns, SidecarError, SidecarKind, SidecarSet, sidecar_id,
 };
@@ -20,9 +21,8 @@ use firn_table::{LoadedTable, sidecar_uuid};
 use firn_telemetry::SidecarCounts;
 use tokio::runtime::Handle;
 
-/// Bytes of a segment of the index in memory, and the least that is tried.
-const ARENA_BYTES: u64 = 48 << 20;
-const LEAST_ARENA_BYTES: u64 = 8 << 20;
+/// Bytes of a segment of the index in memory; the first that fits is taken.
+const ARENA_BYTES: [u64; 4] = [48 << 20, 32 << 20, 24 << 20, LEAST_ARENA_BYTES];
 /// What decoding and uploading take besides: a batch, the pages that it stands in, a block.
 const WORKING_BYTES: u64 = 16 << 20;
 /// Row groups of the wanted columns held at once: one in work, one waiting.
@@ -37,6 +37,12 @@ pub struct SidecarPlan {
     limits: SetLimits,
     /// Memory that the merge has to leave.
     memory_bytes: u64,
+}
+
+/// Bytes of a segment of the index in memory, for a file of `rows` rows whose builders share `memory_bytes`.
+pub(crate) fn arena_bytes(columns: &SidecarColumns, rows: u64, memory_bytes: u64) -> u64 {
+    let fitting = ARENA_BYTES.into_iter().find(|arena| columns.memory(rows, *arena) <= memory_bytes);
+    fitting.unwrap_or(LEAST_ARENA_BYTES)
 }
 
 fn drop_one(counts: &mut SidecarCounts, kind: SidecarKind, error: &dyn std::fmt::Display) {
@@ -107,14 +113,9 @@ impl SidecarPlan {
         // The merge needs its share; without it there is nothing to build sidecars of.
         let share = (group.memory_bytes / 2).saturating_sub(held);
         let rows = group.output_rows();
-        let arenas = std::iter::successors(Some(ARENA_BYTES), |bytes| Some(bytes / 2));
-        let mut arenas = arenas.take_while(|bytes| *bytes >= LEAST_ARENA_BYTES);
-        let fitting = arenas.find(|arena| columns.memory(rows, *arena) <= share);
-        let (arena_bytes, builders) = match fitting {
-            Some(arena) => (arena, columns.memory(rows, arena)),
-            // What does not fit is dropped one by one, the index first.
-            None => (LEAST_ARENA_BYTES, share),
-        };
+        let arena_bytes = arena_bytes(&columns, rows, share);
+        // What does not fit is dropped one by one, the index first.
+        let builders = columns.memory(rows, arena_bytes).min(share);
         let limits = SetLimits { rows, arena_bytes, memory_bytes: builders };
         Some(SidecarPlan { columns, places, limits, memory_bytes: held + builders })
     }
@@ -122,6 +123,11 @@ impl SidecarPlan {
     /// Memory that the merge leaves to the sidecars.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
+    }
+
+    /// Drops every sidecar for one reason.
+    pub(crate) fn drop_all(&self, counts: &mut SidecarCounts, reason: &dyn std::fmt::Display) {
+        self.kinds().for_each(|kind| drop_one(counts, kind, reason));
     }
 
     fn kinds(&self) -> impl Iterator<Item = SidecarKind> {
@@ -140,8 +146,15 @@ pub(crate) fn with_or_without<T>(
     merge: impl Fn(Option<&SidecarPlan>) -> Result<(T, SidecarCounts), MergeError>,
 ) -> Result<(T, SidecarCounts), MergeError> {
     let merged = match (&plan, merge(plan.as_ref())) {
-        (Some(plan), Err(error @ (MergeError::OverBudget { .. } | MergeError::NeedsSpill { .. }))) => {
-            plan.kinds().for_each(|kind| drop_one(&mut counts, kind, &error));
+        (
+            Some(plan),
+            Err(
+                error @ (MergeError::OverBudget { .. }
+                | MergeError::NeedsSpill { .. }
+                | MergeError::Columnar(ColumnarError::Disk { .. })),
+            ),
+        ) => {
+            plan.drop_all(&mut counts, &error);
             merge(None)
         }
         (_, merged) => merged,
@@ -194,6 +207,11 @@ impl Sidecars {
         OutputSidecars { sidecars: self.clone(), sender: Some(sender), thread: built.ok() }
     }
 
+    /// Forgets the outputs so far: they are made again.
+    pub(crate) fn restart(&self) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = SidecarCounts::default();
+    }
+
     /// What became of the sidecars so far.
     pub fn counts(&self) -> SidecarCounts {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -205,6 +223,8 @@ enum Step {
     Group(Box<WrittenGroup>),
     /// The output has so many rows.
     End(u64),
+    /// The output was given up.
+    GiveUp,
 }
 
 fn build(plan: &SidecarPlan, space: &TempSpace, steps: &Receiver<Step>) -> (Vec<Built>, Vec<Dropped>) {
@@ -222,8 +242,7 @@ fn build(plan: &SidecarPlan, space: &TempSpace, steps: &Receiver<Step>) -> (Vec<
                 }
             }
             Ok(Step::End(rows)) => return set.finish(rows),
-            // The output was given up.
-            Err(_) => return (Vec::new(), Vec::new()),
+            Ok(Step::GiveUp) | Err(_) => return (Vec::new(), Vec::new()),
         }
     }
 }
@@ -282,8 +301,12 @@ impl OutputSidecars {
 
 impl Drop for OutputSidecars {
     fn drop(&mut self) {
-        // Temporary disk is free again before whoever gave the output up goes on.
-        self.sender = None;
+        // Temporary disk is free again before whoever gave the output up goes on. The thread is told so: the writer's tap, which can
+        // still send, may live longer than this.
+        if let Some(sender) = self.sender.take() {
+            // It may have ended already.
+            let _ = sender.send(Step::GiveUp);
+        }
         if let Some(thread) = self.thread.take() {
             // A panic of it was told when it happened; there is nothing left to lose.
             let _ = thread.join();
@@ -354,7 +377,7 @@ mod tests {
     #[test]
     fn the_merge_keeps_half_of_the_memory_and_the_index_takes_what_fits() {
         let arena = |memory_mb| plan(ALL, memory_mb).0.unwrap().limits.arena_bytes / MB;
-        assert_eq!([512, 384, 256].map(arena), [48, 48, 24]);
+        assert_eq!([512, 384, 256].map(arena), [48, 48, 16]);
         for memory_mb in [256, 384, 512, 2048] {
             let plan = plan(ALL, memory_mb).0.unwrap();
             assert!(plan.memory_bytes() <= memory_mb * MB / 2, "{memory_mb}: {}", plan.memory_bytes());

@@ -118,6 +118,9 @@ impl OutputFactory for GroupOutputs {
     /// Outputs of the attempt so far stay as orphans for the sweep; they are no longer named.
     fn restart(&mut self) -> Result<(), ColumnarError> {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if let Some(sidecars) = &self.sidecars {
+            sidecars.restart();
+        }
         Ok(())
     }
 }

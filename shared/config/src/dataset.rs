@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::compaction::{self, CompactionSettings};
 use crate::section::{Section, Unknown};
+use crate::writers;
 
 /// One dataset with its resolved settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub struct Dataset {
     pub bloom_filter_columns: Vec<String>,
     /// `ndvColumns`.
     pub ndv_columns: Vec<String>,
-    /// `backfillWriters`: whose files get a text index on schedule; one name or a list.
+    /// `backfillWriters`: whose files get a text index on schedule, as regular expressions; see [`Dataset::backfills_files_of`].
     pub backfill_writers: Vec<String>,
     /// `compaction`: the top-level section with this dataset's block put over it.
     pub compaction: CompactionSettings,
@@ -187,6 +188,7 @@ fn read_one(section: &Section<'_>, name: Option<String>, base: &CompactionSettin
         path: section.path().to_owned(),
     };
     check_columns(section, &dataset);
+    writers::check(section, &dataset.backfill_writers);
     for key in compaction::PASS_KEYS {
         if section.has(key) {
             compaction::refuse_pass_key(section, key);

@@ -25,6 +25,7 @@ mod schedule;
 mod secret;
 mod section;
 mod storage;
+mod writers;
 mod yaml;
 
 pub use catalog::{Catalog, Database, RestAuth, RestCatalog, SqlCatalog};

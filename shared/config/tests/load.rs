@@ -233,6 +233,20 @@ fn empty_values_stand_for_defaults() {
 }
 
 #[test]
+fn writers_are_named_by_patterns() {
+    let of = |keys: &str| load(&with_dataset(keys)).datasets.remove(0);
+    let by_default = of("dedup: false");
+    assert!(by_default.backfills_files_of("firn version 0.1.0 (build parquet-rs version 58.4.1)"));
+    assert!(by_default.backfills_files_of("TraceLake ingestor 7"));
+    assert!(!by_default.backfills_files_of("parquet-cpp-arrow version 24.0.0"));
+    assert!(!by_default.backfills_files_of(""));
+    let named = of("backfillWriters: [parquet-cpp, '^trino']");
+    assert!(named.backfills_files_of("parquet-cpp-arrow version 24.0.0") && named.backfills_files_of("Trino 480"));
+    assert!(!named.backfills_files_of("firn version 0.1.0") && !named.backfills_files_of("not trino"));
+    assert!(of("backfillWriters: .*").backfills_files_of(""));
+}
+
+#[test]
 fn what_belongs_to_the_ingestor_is_ignored() {
     let text = format!(
         "{CATALOG}gateway: {{port: x, port: y, secret: '${{NOT_SET}}'}}\n1: 2\n? [a]\n: b\n\

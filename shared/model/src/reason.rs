@@ -53,6 +53,11 @@ pub enum SelectReason {
         /// Where its time ends.
         end: Moment,
     },
+    /// Files that are not merged have no text index.
+    NoTextIndex {
+        /// Files found.
+        files: usize,
+    },
     /// The partition is not one sorted run.
     NotOneSortedRun {
         /// Live files found.
@@ -81,6 +86,7 @@ impl fmt::Display for SelectReason {
                 1 => write!(f, "its time ended at {end}, and its file is not one sorted run"),
                 files => write!(f, "its time ended at {end}, and its {files} files are not one sorted run"),
             },
+            SelectReason::NoTextIndex { files } => write!(f, "{} without a text index", Count(*files, "file")),
             SelectReason::NotOneSortedRun { files: 1 } => f.write_str("1 file that is not one sorted run"),
             SelectReason::NotOneSortedRun { files } => write!(f, "{files} files that are not one sorted run"),
         }
@@ -179,7 +185,7 @@ pub enum LeftReason {
         /// Files that could be merged.
         files: usize,
     },
-    /// The rule is known, but this version selects nothing by it.
+    /// The rule merges nothing.
     RuleSelectsNothing {
         /// The rule.
         rule: Rule,
@@ -300,7 +306,7 @@ impl fmt::Display for LeftReason {
             ),
             LeftReason::NoFewerFiles { files: 1 } => f.write_str("merging 1 file would leave one file"),
             LeftReason::NoFewerFiles { files } => write!(f, "merging {files} files would not make them fewer"),
-            LeftReason::RuleSelectsNothing { rule } => write!(f, "rule {rule} selects nothing in this version"),
+            LeftReason::RuleSelectsNothing { rule } => write!(f, "rule {rule} merges nothing"),
             LeftReason::HasDeleteFiles { deletes } => {
                 write!(f, "has delete files: {deletes} can apply to its data files")
             }

@@ -2,17 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
+use firn_compact::backfill::{backfills, settled_files};
 use firn_compact::{TableTime, ineffective_properties, only_if_writable, plan_settings, prove_key_ranges};
 use firn_config::{Config, Dataset};
-use firn_model::{LeftReason, PartitionKey, RowOrder, Rule};
+use firn_model::{FileFacts, LeftReason, PartitionKey, RowOrder, Rule};
 use firn_plan::{
     Counts, Explanation, PartitionDecision, PartitionFiles, PlanSettings, TableRules, counts_of, explain_partition,
-    left_by_counts, plan_by_strongest, wants_key_ranges,
+    left_by_counts, plan_backfill, plan_by_strongest, wants_key_ranges,
 };
+use firn_sidecar::SidecarColumns;
 use firn_table::{
     Catalog, LoadedTable, NextStep, OrderColumns, PartitionFacts, PartitionFilter, PartitionStats, PartitionTerm,
-    SizeLimits, TableError, TableIdent, partition_facts, partition_label, partition_stats, row_order,
+    SizeLimits, TableError, TableIdent, partition_facts, partition_label, partition_stats, row_order, sidecar_uuid,
 };
+use uuid::Uuid;
 
 use crate::report::{PassError, PlannedPartition};
 use crate::request::ManualRequest;
@@ -29,6 +32,8 @@ pub(crate) struct LoadedDataset<'a> {
     pub(crate) stats: Vec<PartitionStats>,
     settings: PlanSettings,
     time: TableTime,
+    /// UUIDs of files with a text index or a note, in a pass that looks for those without.
+    indexed: Option<HashSet<Uuid>>,
 }
 
 /// Why nothing of a table is planned.
@@ -69,11 +74,15 @@ impl<'a> LoadedDataset<'a> {
         let mut stats = partition_stats(&table, &dataset.branch, &filter, limits).await.map_err(pass_error)?;
         stats.sort_by_key(|partition| std::cmp::Reverse((partition.small_files, partition.files)));
         let time = TableTime::load(&table, dataset, rules).await.map_err(pass_error)?;
-        Ok(Self { dataset, table, order, stats, settings, time })
+        let indexed = indexed(&table, dataset, rules).await?;
+        Ok(Self { dataset, table, order, stats, settings, time, indexed })
     }
 
     /// Why a partition needs no look at its files.
     pub(crate) fn left_by_counts(&self, stats: &PartitionStats, rules: &[Rule]) -> Option<(Rule, LeftReason)> {
+        if self.indexed.is_some() {
+            return None;
+        }
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let counts = Counts {
             files: count(stats.files),
@@ -110,7 +119,27 @@ impl<'a> LoadedDataset<'a> {
         }
         let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
         let (rule, decision) = plan_by_strongest(partition, &self.rules(), &self.settings, rules);
-        (rule, only_if_writable(decision, &self.table, &self.dataset.branch, &facts.key))
+        match only_if_writable(decision, &self.table, &self.dataset.branch, &facts.key) {
+            left @ PartitionDecision::Left(_) => match self.backfill(facts) {
+                Some(decision) => (Rule::Backfill, decision),
+                None => (rule, left),
+            },
+            selected => (rule, selected),
+        }
+    }
+
+    /// Whether files of a partition have neither text index nor note, in a pass that looks for those.
+    pub(crate) fn lacks_index(&self, facts: &PartitionFacts) -> bool {
+        self.backfill(facts).is_some()
+    }
+
+    /// What is to be indexed in a partition of which nothing is merged.
+    fn backfill(&self, facts: &PartitionFacts) -> Option<PartitionDecision> {
+        let indexed = self.indexed.as_ref()?;
+        // A path that names no blob cannot be read either.
+        let settled =
+            |file: &FileFacts| self.table.blob_id(&file.path).map_or(true, |id| indexed.contains(&sidecar_uuid(&id)));
+        plan_backfill(&facts.files, self.dataset.compaction.target_size_mb << 20, settled)
     }
 
     /// What every predicate says of a partition.
@@ -158,6 +187,21 @@ impl<'a> LoadedDataset<'a> {
             files: files.into_iter().map(|file| file.path.clone()).collect(),
         }
     }
+}
+
+/// Which files have a text index or a note; None when the pass does not ask.
+async fn indexed(table: &LoadedTable, dataset: &Dataset, rules: &[Rule]) -> Result<Option<HashSet<Uuid>>, PassError> {
+    let asks = rules.iter().any(|rule| backfills(*rule, dataset));
+    if !asks || !table.is_enabled() || table.read_only.is_some() {
+        return Ok(None);
+    }
+    let schema = table.arrow_schema().map_err(pass_error)?;
+    if SidecarColumns::resolve(&schema, &dataset.indexing_columns, &[], &[]).is_empty() {
+        return Ok(None);
+    }
+    let location = table.blob_id(table.location()).map_err(pass_error)?;
+    let listed = settled_files(&**table.blobs(), &location).await;
+    listed.map(Some).map_err(|error| PassError::Unavailable(error.to_string()))
 }
 
 /// The table of a dataset as it is now: one read of its metadata.

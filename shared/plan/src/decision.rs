@@ -7,7 +7,7 @@ use firn_model::{FileFacts, LeftReason, SelectReason};
 /// What is to be done with a partition, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PartitionDecision {
-    /// Merge these groups, each with a commit of its own, in any order.
+    /// Merge these groups, each with a commit of its own, in any order; with [`SelectReason::NoTextIndex`] index the files of the one group.
     Selected {
         /// Why.
         reason: SelectReason,
@@ -113,7 +113,8 @@ impl fmt::Display for PartitionDecision {
         match self {
             PartitionDecision::Left(reason) => write!(f, "left: {reason}"),
             PartitionDecision::Selected { reason, groups } => {
-                write!(f, "selected: {reason}; merge ")?;
+                let work = if matches!(reason, SelectReason::NoTextIndex { .. }) { "index" } else { "merge" };
+                write!(f, "selected: {reason}; {work} ")?;
                 for (at, group) in groups.iter().enumerate() {
                     write!(f, "{}{group}", if at == 0 { "" } else { ", then " })?;
                 }

@@ -3,6 +3,7 @@
 //! - [`plan_partition`]: the groups of one partition, or the reason why it is left;
 //! - [`plan_by_strongest`]: the same by the strongest of several rules, as a tick asks;
 //! - [`decide_by_counts`]: the part of a rule that needs counts only, so that most partitions need not be loaded;
+//! - [`plan_backfill`]: files that get a text index without a merge;
 //! - [`explain_partition`]: what every predicate says of a partition; [`Estimate`]: what a merge would cost.
 //!
 //! A partition goes through `planner`: what [`forbids()`] any merge, what its rule asks for ([`rule_predicate`], one file a rule), then for
@@ -10,6 +11,7 @@
 //! (how much at once), and whether a group is worth it (`grouping`).
 
 mod age;
+mod backfill;
 mod cut;
 mod decision;
 mod estimate;
@@ -31,6 +33,7 @@ mod strongest;
 mod tiers;
 
 pub use age::{Coldness, PartitionTime};
+pub use backfill::{IndexNeed, plan_backfill};
 pub use decision::{Group, PartitionDecision};
 pub use estimate::Estimate;
 pub use explain::{Condition, Explanation, RuleVerdict, explain_partition};

@@ -455,7 +455,7 @@ fn a_decision_says_what_and_why() {
         "left: commit order: no two small files are neighbours, F2 lies between them"
     );
     assert_eq!(shown(&small_large_small(), Rule::Cold), "left: compactColdAfter is off");
-    assert_eq!(shown(&small_large_small(), Rule::Backfill), "left: rule backfill selects nothing in this version");
+    assert_eq!(shown(&small_large_small(), Rule::Backfill), "left: rule backfill merges nothing");
     assert_eq!(shown(&[], Rule::Manual), "left: nothing to merge: 0 small of 0 files");
 }
 

@@ -129,7 +129,7 @@ fn filter_bytes(rows: u64) -> u64 {
     // Each value sets a bit in each of the 8 words of its block.
     let bits_each = -8.0 / (1.0 - FALSE_POSITIVES.powf(1.0 / 8.0)).ln();
     let bytes = (rows as f64 * bits_each / 8.0).ceil() as u64;
-    bytes.next_power_of_two().clamp(BLOCK as u64, MAX_BYTES)
+    bytes.clamp(BLOCK as u64, MAX_BYTES).next_power_of_two()
 }
 
 /// What a filter says of a value.

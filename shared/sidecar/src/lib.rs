@@ -11,6 +11,7 @@
 //! - [`query`]: what `firn search` asks, answered by an index or by looking at every row, with the same rows either way.
 //!
 //! - [`mod@inspect`]: what is in a sidecar, for a person;
+//! - [`note`]: why a data file has no index;
 //! - [`identity`]: which sidecar belongs to which data file; [`error`]: what can go wrong, told by what the caller does next.
 //!
 //! A sidecar is never needed: who cannot use one reads the data file.
@@ -22,6 +23,7 @@ pub mod error;
 pub mod identity;
 pub mod inspect;
 pub mod ndv;
+pub mod note;
 pub mod query;
 pub mod set;
 pub mod text;
@@ -33,6 +35,7 @@ pub use error::SidecarError;
 pub use identity::{DataFile, SidecarColumn, SidecarKind, sidecar_id};
 pub use inspect::{Inspected, InspectedColumn, InspectedPart, inspect};
 pub use ndv::{NdvBuilder, NdvFile, NdvSidecar};
+pub use note::NoIndex;
 pub use query::{Query, QueryError, Scanner};
 pub use set::{Built, BuiltContent, Dropped, SetLimits, SidecarColumns, SidecarSet};
 pub use text::{RowSet, TextAnswer, TextBuilder, TextIndex};

@@ -73,6 +73,8 @@ pub struct SidecarCounts {
     pub bytes: u64,
     /// Milliseconds that building them took, beside the merge.
     pub build_ms: u64,
+    /// Data files that get no text index for good; a note beside them says why.
+    pub noted: u64,
     /// Sidecars that could not be built or uploaded; their data files were committed without them.
     pub dropped: u64,
     /// Why, and which columns cannot have one.
@@ -85,6 +87,7 @@ impl SidecarCounts {
         self.written += other.written;
         self.bytes += other.bytes;
         self.build_ms += other.build_ms;
+        self.noted += other.noted;
         self.dropped += other.dropped;
         for reason in &other.reasons {
             if !self.reasons.contains(reason) {

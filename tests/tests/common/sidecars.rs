@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use firn_test_support::Python;
 use firn_tests::Scene;
 use firn_tests::program::{Run, firn, run};
+use firn_tests::scene::TABLE;
 use serde_json::{Value, json};
 
 const DATASET: &str = "sortColumns: [package, ts], tantivy: {indexingColumns: [body, package]}, \
@@ -144,7 +145,132 @@ pub(crate) fn dropped_where_they_do_not_fit(scene: &Scene) {
     assert_eq!(line["counters"]["firn_sidecars_dropped_total"], json!(3));
     assert!(line["sidecars"]["reasons"][0].as_str().unwrap().contains("memoryMb"), "{line}");
     assert_eq!(scene.digest(), rows);
+    // Alone it fits: the next pass builds the index.
+    the_next_pass_indexes_the_file(scene);
+}
+
+/// A pass over a table of one file that nothing is to be done with but to index it.
+pub(crate) fn the_next_pass_indexes_the_file(scene: &Scene) {
+    let before = scene.inspect();
+    let done = scene.compact(&[]).expect_code(0);
+    assert_eq!((&done.lines()[0]["outcome"], &done.lines()[0]["snapshotId"]), (&json!("done"), &Value::Null));
+    let line = event(&done);
+    assert_eq!((&line["rule"], &line["sidecars"]["written"]), (&json!("backfill"), &json!(1)), "{line}");
+    assert_eq!(scene.inspect()["metadata_location"], before["metadata_location"], "the table is as it was");
+    let (by_index, by_scan) = (search(scene, "fix", &[]), search(scene, "fix", &["--scan"]));
+    assert_eq!((&by_index.summary()["byIndex"], &by_index.summary()["byScan"]), (&json!(1), &json!(0)));
+    assert_eq!(by_index.lines(), by_scan.lines());
     scene.check_converged(&[]);
+}
+
+/// One append of another writer into several partitions, under one UUID: each file gets an index of its own, once, and is not written again.
+#[allow(dead_code)]
+pub(crate) fn files_of_another_writer_are_indexed_where_they_lie(scene: &Scene) {
+    const SPEC: &str = "timeColumn: time_hour, tantivy: {indexingColumns: [origin]}";
+    scene.configure("", &format!("{SPEC}, backfillWriters: parquet-cpp"));
+    scene.make("--source weather --limit 6000 --appends 1 --partition month:time_hour");
+    let (rows, before, files) = (scene.digest(), scene.inspect(), live_files(scene));
+    assert!(files.len() >= 3, "{files:?}");
+    let uuids: BTreeSet<&str> = files.keys().map(|path| &path[path.len() - 44..]).collect();
+    assert_eq!(uuids.len(), 1, "PyIceberg calls all files of a commit by one UUID: {files:?}");
+
+    let planned = scene.compact(&["--dataset", "readings", "--dry-run"]).expect_code(0).lines();
+    assert_eq!(planned.len(), files.len());
+    for line in &planned {
+        let told = (&line["decision"], &line["rule"], &line["fileCount"]);
+        assert_eq!(told, (&json!("selected"), &json!("backfill"), &json!(1)), "{line}");
+    }
+    let done = scene.compact(&[]).expect_code(0).lines();
+    for line in &done {
+        assert_eq!((&line["outcome"], &line["filesAfter"]), (&json!("done"), &json!(1)), "{line}");
+        assert!(line["reason"].as_str().unwrap().contains("1 text indexes built"), "{line}");
+    }
+    assert_eq!((done.len(), scene.digest()), (files.len(), rows));
+    assert_eq!(scene.inspect()["metadata_location"], before["metadata_location"], "the table is as it was");
+    for query in ["jfk", "NOT jfk", "lga OR ewr"] {
+        let (by_index, by_scan) = (search(scene, query, &[]), search(scene, query, &["--scan"]));
+        assert_eq!(by_index.summary()["byIndex"], json!(files.len()), "{query}: {}", by_index.summary());
+        assert_eq!(by_scan.summary()["byScan"], json!(files.len()), "{query}");
+        assert_eq!(by_index.lines(), by_scan.lines(), "{query}");
+        assert!(!by_index.lines().is_empty(), "{query}");
+    }
+    scene.check_converged(&[]);
+}
+
+/// Files of a writer that `backfillWriters` does not name: a note each, and no second look.
+#[allow(dead_code)]
+pub(crate) fn files_of_writers_not_named_are_noted(scene: &Scene) {
+    scene.configure("", "timeColumn: time_hour, tantivy: {indexingColumns: [origin]}");
+    scene.make("--source weather --limit 3000 --appends 1 --partition month:time_hour");
+    let files = live_files(scene);
+    let done = scene.compact(&[]).expect_code(0).lines();
+    assert!(done.iter().all(|line| line["reason"].as_str().unwrap().contains("1 files noted as without")), "{done:#?}");
+    let notes: Vec<String> = scene.lake.files(TABLE).into_keys().filter(|name| name.ends_with(".none")).collect();
+    assert_eq!(notes.len(), files.len());
+    assert_eq!(search(scene, "jfk", &[]).summary()["byScan"], json!(files.len()));
+    scene.check_converged(&[]);
+}
+
+/// Merges a table beside which no sidecar can be stored: a file is where their folder would be.
+#[allow(dead_code)]
+pub(crate) fn dropped_where_they_cannot_be_uploaded(scene: &Scene) {
+    scene.configure("backlogFileThreshold: 10", DATASET);
+    scene.make(TABLE_OPTIONS);
+    let rows = scene.digest();
+    let location = scene.inspect()["location"].as_str().unwrap().to_owned();
+    let folder = std::path::PathBuf::from(location.strip_prefix("file://").unwrap()).join("_firn");
+    std::fs::write(&folder, "in the way").unwrap();
+    let merged = scene.compact(&[]).expect_code(0);
+    assert_eq!((&merged.lines()[0]["outcome"], &merged.lines()[0]["filesAfter"]), (&json!("done"), &json!(1)));
+    let sidecars = event(&merged)["sidecars"].clone();
+    assert_eq!((&sidecars["written"], &sidecars["dropped"], &sidecars["bytes"]), (&json!(0), &json!(3), &json!(0)));
+    let reasons = sidecars["reasons"].as_array().unwrap();
+    assert!(
+        reasons.len() == 3 && reasons.iter().all(|reason| reason.as_str().unwrap().contains("_firn")),
+        "{sidecars}"
+    );
+    assert_eq!(scene.digest(), rows);
+    // Without an index every row is looked at, and the answer is the same.
+    let all = search(scene, "NOT nosuchwordanywhere", &[]);
+    assert_eq!((numbers(&all).len() as u64, &all.summary()["byScan"]), (rows.rows, &json!(1)));
+    std::fs::remove_file(&folder).unwrap();
+    the_next_pass_indexes_the_file(scene);
+}
+
+/// Merges a table in a store that refuses indexes.
+#[allow(dead_code)]
+pub(crate) fn only_the_index_is_refused(scene: &Scene) {
+    scene.configure("backlogFileThreshold: 10, verify: reread", DATASET);
+    scene.make(TABLE_OPTIONS);
+    let rows = scene.digest();
+    let merged = scene.compact(&[]).expect_code(0);
+    assert_eq!((&merged.lines()[0]["outcome"], &merged.lines()[0]["filesAfter"]), (&json!("done"), &json!(1)));
+    let line = event(&merged);
+    let sidecars = &line["sidecars"];
+    assert_eq!((&sidecars["written"], &sidecars["dropped"]), (&json!(2), &json!(1)), "{line}");
+    assert_eq!(line["counters"]["firn_sidecars_dropped_total"], json!(1));
+    let reasons = sidecars["reasons"].as_array().unwrap();
+    assert_eq!(reasons.len(), 1, "{line}");
+    assert!(reasons[0].as_str().unwrap().starts_with("full-text index: "), "{line}");
+    assert_eq!(scene.digest(), rows);
+    assert_eq!(search(scene, "fix", &[]).summary()["byScan"], json!(1));
+}
+
+/// Merges a table and gives the bytes of its index.
+#[allow(dead_code)]
+pub(crate) fn merged_with_an_index(scene: &Scene) -> u64 {
+    scene.configure("backlogFileThreshold: 10", "sortColumns: [package, ts], tantivy: {indexingColumns: [body]}");
+    scene.make("--source changelogs --limit 40000 --appends 12");
+    let sidecars = event(&scene.compact(&[]).expect_code(0))["sidecars"].clone();
+    assert_eq!((&sidecars["written"], &sidecars["dropped"]), (&json!(1), &json!(0)), "{sidecars}");
+    sidecars["bytes"].as_u64().unwrap()
+}
+
+/// Looks for words that no row has together.
+#[allow(dead_code)]
+pub(crate) fn words_are_looked_for(scene: &Scene) {
+    let found = search(scene, "upstream nosuchwordanywhere", &[]);
+    assert_eq!((&found.summary()["rows"], &found.summary()["byIndex"]), (&json!(0), &json!(1)));
 }
 
 /// DataSketches for C++, through its Python package: the sketch of a column with the numbers from 0 to `rows` is the very one that the library

@@ -13,7 +13,7 @@ const METADATA: [&str; 3] = [".avro", ".puffin", ".stats"];
 /// "Appendix F", and `write.metadata.compression-codec`).
 const TABLE_METADATA: [&str; 2] = [".metadata.json", ".metadata.json.gz"];
 /// Endings of sidecars.
-const SIDECARS: [&str; 3] = ["tantivy", "bloom", "ndv"];
+const SIDECARS: [&str; 4] = ["tantivy", "bloom", "ndv", "none"];
 
 /// What a file looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ fn is_hidden(path: &str) -> bool {
     path.split('/').any(|part| (part.starts_with('_') && !part.contains('=')) || part.starts_with('.'))
 }
 
-/// `<uuid>.<tantivy|bloom|ndv>`.
+/// `<uuid>.<tantivy|bloom|ndv|none>`.
 fn sidecar(name: &str) -> Option<Uuid> {
     let (stem, ending) = name.split_once('.')?;
     let exact = SIDECARS.contains(&ending) && stem.len() == 36;

@@ -31,7 +31,7 @@ pub fn rule_predicate(rule: Rule) -> &'static dyn RulePredicate {
     }
 }
 
-/// Files without a text index. They are known by their sidecars, which no version writes yet, so nothing is selected.
+/// Files without a text index. Which ones stands in no count: [`plan_backfill`](crate::plan_backfill) has looked at the sidecars. Nothing is merged.
 struct Backfill;
 
 impl RulePredicate for Backfill {

@@ -1,7 +1,7 @@
-//! Building an index: rows go to a segment in memory; when that is full it goes to temporary disk, and in the end all segments are merged
-//! into one, in the order of the rows.
+//! Building an index: rows go to a segment in memory; when that is full it goes to temporary disk, and in the end neighbouring segments are
+//! merged, in the order of the rows: into one where temporary disk holds the index twice.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,21 +13,23 @@ use tantivy::indexer::{SingleSegmentIndexWriter, merge_filtered_segments};
 use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::store::Compressor;
 use tantivy::tokenizer::TokenizerManager;
-use tantivy::{Index, IndexSettings, Segment, TantivyDocument};
+use tantivy::{Directory, Index, IndexSettings, Segment, TantivyDocument};
 
 use super::folder::{Folder, Stored};
 use super::words::{MAX_WORD_BYTES, TOKENIZER, WordTokenizer};
-use super::{ENGINE, TextAbout, TextColumn};
+use super::{ENGINE, TextAbout, TextColumn, TextSegment};
 use crate::bundle::{Bundle, Content, Part};
 use crate::error::SidecarError;
 use crate::identity::{SidecarColumn, SidecarKind};
 
-/// Bytes of a segment in memory at least: below, tantivy's tables would be larger than what they hold.
-pub(super) const LEAST_ARENA_BYTES: u64 = 8 << 20;
+/// Bytes of a segment in memory at least: tantivy's empty tables count for 11 MB.
+pub const LEAST_ARENA_BYTES: u64 = 16 << 20;
 /// What a segment in memory may be larger than its limit: the table of its words doubles.
 const ARENA_OVERSHOOT: u64 = 2;
 /// Memory of a row while segments are merged: its place in the old and in the new segment.
 const MERGE_ROW_BYTES: u64 = 24;
+/// List of the segments, a file of every tantivy index.
+const META: &str = "meta.json";
 /// Rows of one index: numbers of documents have 32 bits, and the last of them has a meaning of its own.
 const MOST_ROWS: u64 = 1 << 31;
 
@@ -128,19 +130,27 @@ impl TextBuilder {
         Ok(())
     }
 
-    /// The index, as one segment.
+    /// The index: one segment, or a few where temporary disk does not hold all of it twice.
     ///
     /// # Errors
     /// As [`TextBuilder::add`]; [`SidecarError::Failed`] also when the index does not have the rows that went in.
     pub fn finish(mut self) -> Result<Bundle, SidecarError> {
         self.close_segment()?;
-        let (index, folder) = match self.segments.len() {
-            0 => return Err(SidecarError::Failed("an index without rows was to be written".into())),
-            1 => self.segments.remove(0),
-            _ => self.merge()?,
-        };
-        let files = self.check(&index)?;
-        let mut parts = parts(&folder, &files)?;
+        if self.segments.is_empty() {
+            return Err(SidecarError::Failed("an index without rows was to be written".into()));
+        }
+        let (mut parts, mut about, mut metas) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, folder) in self.merged()? {
+            let (segment, files) = segment_files(&index)?;
+            about.push(segment);
+            parts.append(&mut folder_parts(&folder, &files)?);
+            metas.push(index.directory().atomic_read(Path::new(META)).map_err(failed)?);
+        }
+        let found: u64 = about.iter().map(|segment| segment.rows).sum();
+        if found != self.rows {
+            return Err(SidecarError::Failed(format!("the index has {found} rows, {} were written", self.rows)));
+        }
+        parts.push(Part::memory(META, one_meta(&metas)?));
         // Small parts stand beside the footer and come with it in one read.
         parts.sort_by_key(|part| std::cmp::Reverse(part.length()));
         let about = TextAbout {
@@ -149,41 +159,87 @@ impl TextBuilder {
             max_word_bytes: MAX_WORD_BYTES,
             dropped_words: self.dropped.load(Ordering::Relaxed),
             columns: self.columns,
+            segments: about,
         };
-        let about = serde_json::to_value(about).map_err(|error| SidecarError::Failed(error.to_string()))?;
+        let about = serde_json::to_value(about).map_err(failed)?;
         Ok(Bundle { kind: SidecarKind::Text, about, parts })
     }
 
-    /// One segment out of all, one after the other.
-    fn merge(&mut self) -> Result<(Index, Folder), SidecarError> {
-        let mut segments: Vec<Segment> = Vec::with_capacity(self.segments.len());
-        for (index, _) in &self.segments {
-            segments.append(&mut index.searchable_segments()?);
+    /// Neighbours become one segment, as many at once as temporary disk holds beside what is there.
+    fn merged(&mut self) -> Result<Vec<(Index, Folder)>, SidecarError> {
+        let bytes: Vec<u64> = self.segments.iter().map(|(_, folder)| folder.bytes()).collect();
+        let mut merged = Vec::new();
+        let mut waiting = std::mem::take(&mut self.segments).into_iter();
+        for count in runs(&bytes, self.space.free_bytes()) {
+            let mut run: Vec<(Index, Folder)> = waiting.by_ref().take(count).collect();
+            match run.len() {
+                1 => merged.append(&mut run),
+                _ => merged.push(merge(&run, &self.space)?),
+            }
         }
-        let folder = Folder::new(&self.space);
-        let all = segments.iter().map(|_| None).collect();
-        let merged = merge_filtered_segments(&segments, settings(), all, folder.clone())?;
-        self.segments.clear();
-        Ok((merged, folder))
+        Ok(merged)
     }
+}
 
-    /// The files of the index, after a look at whether it is what was built.
-    fn check(&self, index: &Index) -> Result<Vec<PathBuf>, SidecarError> {
-        let segments = index.searchable_segments()?;
-        let [segment] = &segments[..] else {
-            return Err(SidecarError::Failed(format!("the index has {} segments", segments.len())));
-        };
-        let found = tantivy::SegmentReader::open(segment)?.num_docs();
-        if u64::from(found) != self.rows {
-            return Err(SidecarError::Failed(format!("the index has {found} rows, {} were written", self.rows)));
+/// How many neighbouring segments are merged at a time, so that each merge fits into `free_bytes`. What it replaces is gone before the next.
+fn runs(bytes: &[u64], free_bytes: u64) -> Vec<usize> {
+    // Merging makes an index smaller as a rule; what it adds is for tables of the files.
+    let fits = |bytes: u64| bytes + bytes / 16 <= free_bytes;
+    let mut runs: Vec<(usize, u64)> = Vec::new();
+    for more in bytes {
+        match runs.last_mut() {
+            Some((count, sum)) if fits(*sum + more) => {
+                *count += 1;
+                *sum += more;
+            }
+            _ => runs.push((1, *more)),
         }
-        let id = segment.id().uuid_string();
-        let of_segment = |path: &PathBuf| path.to_string_lossy().starts_with(&id);
-        let known = index.directory().list_managed_files();
-        let mut files: Vec<PathBuf> = known.into_iter().filter(of_segment).collect();
-        files.push(PathBuf::from("meta.json"));
-        Ok(files)
     }
+    runs.into_iter().map(|(count, _)| count).collect()
+}
+
+/// One segment out of several, one after the other.
+fn merge(run: &[(Index, Folder)], space: &TempSpace) -> Result<(Index, Folder), SidecarError> {
+    let mut segments: Vec<Segment> = Vec::with_capacity(run.len());
+    for (index, _) in run {
+        segments.append(&mut index.searchable_segments()?);
+    }
+    let folder = Folder::new(space);
+    let all = segments.iter().map(|_| None).collect();
+    let merged = merge_filtered_segments(&segments, settings(), all, folder.clone())?;
+    Ok((merged, folder))
+}
+
+/// The segment of an index of one segment, and its files.
+fn segment_files(index: &Index) -> Result<(TextSegment, Vec<PathBuf>), SidecarError> {
+    let segments = index.searchable_segments()?;
+    let [segment] = &segments[..] else {
+        return Err(SidecarError::Failed(format!("an index has {} segments", segments.len())));
+    };
+    let rows = u64::from(tantivy::SegmentReader::open(segment)?.num_docs());
+    let name = segment.id().uuid_string();
+    let of_segment = |path: &PathBuf| path.to_string_lossy().starts_with(&name);
+    let files = index.directory().list_managed_files().into_iter().filter(of_segment).collect();
+    Ok((TextSegment { name, rows }, files))
+}
+
+/// `meta.json` of an index that has the segments of all.
+fn one_meta(metas: &[Vec<u8>]) -> Result<Vec<u8>, SidecarError> {
+    let mut whole = serde_json::Value::Null;
+    let mut segments = Vec::with_capacity(metas.len());
+    for meta in metas {
+        whole = serde_json::from_slice(meta).map_err(failed)?;
+        match whole.get_mut("segments").and_then(serde_json::Value::as_array_mut) {
+            Some(own) => segments.append(own),
+            None => return Err(SidecarError::Failed("an index names no segments".into())),
+        }
+    }
+    whole["segments"] = segments.into();
+    serde_json::to_vec(&whole).map_err(failed)
+}
+
+fn failed(error: impl std::fmt::Display) -> SidecarError {
+    SidecarError::Failed(error.to_string())
 }
 
 impl std::fmt::Debug for TextBuilder {
@@ -228,7 +284,7 @@ fn segment(
     Ok((builder.single_segment_index_writer(folder.clone(), budget)?, folder))
 }
 
-fn parts(folder: &Folder, files: &[PathBuf]) -> Result<Vec<Part>, SidecarError> {
+fn folder_parts(folder: &Folder, files: &[PathBuf]) -> Result<Vec<Part>, SidecarError> {
     let mut stored = folder.files();
     let parts = files.iter().map(|path| {
         let content = match stored.remove(path) {
@@ -264,5 +320,20 @@ impl<'a> Texts<'a> {
             Texts::Long(array) => (!array.is_null(row)).then(|| array.value(row)),
             Texts::View(array) => (!array.is_null(row)).then(|| array.value(row)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_neighbours_are_merged_as_the_disk_holds() {
+        assert_eq!(runs(&[], 100), Vec::<usize>::new());
+        assert_eq!(runs(&[10, 10, 10], 1000), [3]);
+        assert_eq!(runs(&[10, 10, 10, 10, 10], 22), [2, 2, 1]);
+        assert_eq!(runs(&[10, 10, 10], 20), [1, 1, 1], "a table more than the segments themselves");
+        assert_eq!(runs(&[10, 50, 10], 0), [1, 1, 1]);
+        assert_eq!(runs(&[5, 50, 5, 5], 40), [1, 1, 2]);
     }
 }

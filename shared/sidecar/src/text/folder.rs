@@ -44,6 +44,15 @@ impl Folder {
         self.lock().clone()
     }
 
+    /// Bytes that they have on disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        let on_disk = |stored: &Stored| match stored {
+            Stored::Temp(file) => file.bytes(),
+            Stored::Memory(_) => 0,
+        };
+        self.lock().values().map(on_disk).sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Stored>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,10 +73,8 @@ impl Directory for Folder {
         match self.find(path)? {
             Stored::Memory(bytes) => Ok(Arc::new(OwnedBytes::new(bytes.to_vec()))),
             Stored::Temp(temp) => {
-                let opened = File::open(temp.path());
-                let file = opened.map_err(|error| OpenReadError::wrap_io_error(error, path.to_owned()))?;
                 let length = usize::try_from(temp.bytes()).unwrap_or(usize::MAX);
-                Ok(Arc::new(OnDisk { file, length, _kept: temp }))
+                Ok(Arc::new(OnDisk { temp, length, window: Mutex::new((0, OwnedBytes::empty())) }))
             }
         }
     }
@@ -145,12 +152,29 @@ impl TerminatingWrite for InWork {
     }
 }
 
-/// A file on temporary disk, read by ranges.
-#[derive(Debug)]
+/// Bytes read ahead: segments are merged word by word, each from where the last one ended.
+const WINDOW_BYTES: usize = 64 << 10;
+
+/// A file on temporary disk, read by ranges. It is open only while it is read: there may be many segments.
 struct OnDisk {
-    file: File,
+    temp: Arc<TempFile>,
     length: usize,
-    _kept: Arc<TempFile>,
+    /// Where the bytes read last begin, and those bytes.
+    window: Mutex<(usize, OwnedBytes)>,
+}
+
+impl OnDisk {
+    fn fetch(&self, range: Range<usize>) -> io::Result<OwnedBytes> {
+        let mut bytes = vec![0; range.len()];
+        File::open(self.temp.path())?.read_exact_at(&mut bytes, range.start as u64)?;
+        Ok(OwnedBytes::new(bytes))
+    }
+}
+
+impl fmt::Debug for OnDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OnDisk({} bytes)", self.length)
+    }
 }
 
 impl HasLen for OnDisk {
@@ -161,8 +185,50 @@ impl HasLen for OnDisk {
 
 impl FileHandle for OnDisk {
     fn read_bytes(&self, range: Range<usize>) -> io::Result<OwnedBytes> {
-        let mut bytes = vec![0; range.end.saturating_sub(range.start)];
-        self.file.read_exact_at(&mut bytes, range.start as u64)?;
-        Ok(OwnedBytes::new(bytes))
+        if range.is_empty() {
+            return Ok(OwnedBytes::empty());
+        }
+        if range.len() >= WINDOW_BYTES {
+            return self.fetch(range);
+        }
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let (start, bytes) = &mut *window;
+        if range.start < *start || range.end > *start + bytes.len() {
+            let end = self.length.min(range.start + WINDOW_BYTES).max(range.end);
+            *bytes = self.fetch(range.start..end)?;
+            *start = range.start;
+        }
+        Ok(bytes.slice(range.start - *start..range.end - *start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_range_is_read_as_it_was_written() {
+        let root = tempfile::tempdir().unwrap();
+        let space = TempSpace::create(root.path(), 1 << 20).unwrap();
+        let folder = Folder::new(&space);
+        let content: Vec<u8> = (0..200_000_u32).map(|at| (at % 251) as u8).collect();
+        let mut writer = folder.open_write(Path::new("a.idx")).unwrap();
+        writer.write_all(&content).unwrap();
+        writer.terminate().unwrap();
+        let file = folder.get_file_handle(Path::new("a.idx")).unwrap();
+        assert_eq!(file.len(), content.len());
+        for (start, length) in
+            [(0, 10), (10, 90), (5, 3), (199_990, 10), (0, 200_000), (65_000, 1000), (66_000, 64 << 10), (7, 0)]
+        {
+            let read = file.read_bytes(start..start + length).unwrap();
+            assert_eq!(&read[..], &content[start..start + length], "{start} {length}");
+        }
+        assert!(file.read_bytes(199_999..200_001).is_err());
+        assert!(folder.get_file_handle(Path::new("b.idx")).is_err());
+        // The bytes stay readable while somebody holds the file; after that the disk is free.
+        folder.delete(Path::new("a.idx")).unwrap();
+        assert_eq!(file.read_bytes(0..1).unwrap()[..], content[..1]);
+        drop(file);
+        assert_eq!(space.used_bytes(), 0);
     }
 }

@@ -9,10 +9,10 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, Index, SegmentReader, TERMINATED, Term};
 use tokio::runtime::Handle;
 
-use super::TextAbout;
 use super::blob::BundleFolder;
 use super::rows::RowSet;
 use super::words::{MAX_WORD_BYTES, TOKENIZER};
+use super::{TextAbout, TextSegment};
 use crate::bundle::BundleReader;
 use crate::bundle::ranged::RangedBundle;
 use crate::contain::contain;
@@ -39,7 +39,9 @@ struct Shared {
     bundle: BundleReader,
     about: TextAbout,
     index: Index,
-    segment: SegmentReader,
+    /// Each with the number of its first row.
+    segments: Vec<(u64, SegmentReader)>,
+    rows: u64,
 }
 
 impl TextIndex {
@@ -58,13 +60,15 @@ impl TextIndex {
     pub async fn of(bundle: BundleReader) -> Result<TextIndex, SidecarError> {
         let about = about(&bundle)?;
         let (bytes, rows) = (RangedBundle::new(bundle.clone(), Handle::current()), bundle.footer().data.rows);
-        let opened = blocking(move || open(bytes)).await;
-        let (index, segment) = opened.map_err(|error| SidecarError::unusable(bundle.id(), error.to_string()))?;
-        if u64::from(segment.max_doc()) != rows {
-            let detail = format!("it has {} rows, its footer says {rows}", segment.max_doc());
+        let names = about.segments.clone();
+        let opened = blocking(move || open(bytes, &names)).await;
+        let (index, segments) = opened.map_err(|error| SidecarError::unusable(bundle.id(), error.to_string()))?;
+        let found: u64 = segments.last().map_or(0, |(first, segment)| first + u64::from(segment.max_doc()));
+        if found != rows {
+            let detail = format!("it has {found} rows, its footer says {rows}");
             return Err(SidecarError::unusable(bundle.id(), detail));
         }
-        Ok(TextIndex { shared: Arc::new(Shared { bundle, about, index, segment }) })
+        Ok(TextIndex { shared: Arc::new(Shared { bundle, about, index, segments, rows }) })
     }
 
     /// What is in the index.
@@ -120,16 +124,28 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-fn open(bytes: RangedBundle) -> Result<(Index, SegmentReader), SidecarError> {
+fn open(bytes: RangedBundle, names: &[TextSegment]) -> Result<(Index, Vec<(u64, SegmentReader)>), SidecarError> {
     let index = Index::open(BundleFolder::new(bytes))?;
     let segments = index.searchable_segments()?;
-    match &segments[..] {
-        [segment] => {
-            let reader = SegmentReader::open(segment)?;
-            Ok((index, reader))
-        }
-        _ => Err(SidecarError::Failed(format!("the index has {} segments", segments.len()))),
+    if segments.len() != names.len() {
+        let detail = format!("the index has {} segments, its footer says {}", segments.len(), names.len());
+        return Err(SidecarError::Failed(detail));
     }
+    let mut first = 0;
+    let mut opened = Vec::with_capacity(names.len());
+    for named in names {
+        let segment = segments.iter().find(|segment| segment.id().uuid_string() == named.name);
+        let segment =
+            segment.ok_or_else(|| SidecarError::Failed(format!("the index has no segment {}", named.name)))?;
+        let reader = SegmentReader::open(segment)?;
+        if u64::from(reader.max_doc()) != named.rows {
+            let detail = format!("segment {} has {} rows, not {}", named.name, reader.max_doc(), named.rows);
+            return Err(SidecarError::Failed(detail));
+        }
+        opened.push((first, reader));
+        first += named.rows;
+    }
+    Ok((index, opened))
 }
 
 impl Shared {
@@ -178,7 +194,7 @@ impl Shared {
     }
 
     fn no_rows(&self) -> RowSet {
-        RowSet::none(self.segment.max_doc().into())
+        RowSet::none(self.rows)
     }
 
     /// Rows that have the words, one after the other, in any of the columns asked.
@@ -205,11 +221,13 @@ impl Shared {
             _ => Box::new(PhraseQuery::new(terms)),
         };
         let weight = query.weight(EnableScoring::disabled_from_schema(&self.index.schema()))?;
-        let mut found = weight.scorer(&self.segment, 1.0)?;
-        let mut row = found.doc();
-        while row != TERMINATED {
-            rows.insert(row.into());
-            row = found.advance();
+        for (first, segment) in &self.segments {
+            let mut found = weight.scorer(segment, 1.0)?;
+            let mut row = found.doc();
+            while row != TERMINATED {
+                rows.insert(first + u64::from(row));
+                row = found.advance();
+            }
         }
         Ok(())
     }

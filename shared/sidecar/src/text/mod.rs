@@ -1,4 +1,4 @@
-//! The full-text index of a data file: one tantivy segment in a bundle, document number = row number.
+//! The full-text index of a data file: a tantivy index in a bundle, as a rule of one segment, documents in the order of the rows.
 
 mod blob;
 mod build;
@@ -11,7 +11,7 @@ pub(crate) mod words;
 
 use serde::{Deserialize, Serialize};
 
-pub use build::TextBuilder;
+pub use build::{LEAST_ARENA_BYTES, TextBuilder};
 pub(crate) use index::about;
 pub use index::{TextAnswer, TextIndex};
 pub use rows::RowSet;
@@ -31,6 +31,18 @@ pub struct TextAbout {
     pub dropped_words: u64,
     /// The columns that are in the index, all rows of them.
     pub columns: Vec<TextColumn>,
+    /// Its segments, in the order of the rows.
+    pub segments: Vec<TextSegment>,
+}
+
+/// A segment: the rows behind those of the segments before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TextSegment {
+    /// Name of its files, without the ending.
+    pub name: String,
+    /// Rows.
+    pub rows: u64,
 }
 
 /// A column in the index.

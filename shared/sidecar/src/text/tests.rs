@@ -7,7 +7,6 @@ use firn_model::BlobId;
 use firn_storage::{BlobStore, MemoryStore};
 use proptest::prelude::*;
 
-use super::build::LEAST_ARENA_BYTES;
 use super::*;
 use crate::bundle::BundleReader;
 use crate::error::SidecarError;
@@ -98,6 +97,41 @@ async fn every_row_is_found_by_its_number_through_many_segments() {
     let expected: Vec<u64> = (0..6000).filter(|n| n % 7 == 3).collect();
     assert_eq!(rows(&index, "host:host3").await, expected);
     assert_eq!(lake.space.used_bytes(), 0, "temporary files are gone");
+}
+
+/// Temporary disk that holds the index once and a part of it a second time: several segments, and each row is still where it was.
+#[tokio::test]
+async fn a_small_disk_makes_several_segments_and_no_other_answer() {
+    let all: Vec<Row> = (0..6000)
+        .map(|n| {
+            let unique: Vec<String> = (0..40).map(|word| format!("w{n}x{word}padding{}", n * 7919 + word)).collect();
+            row(&format!("number n{n} m{} {}", n % 5, unique.join(" ")))
+        })
+        .collect();
+    let fill = |lake: &Lake| {
+        let mut builder = lake.builder();
+        all.chunks(500).for_each(|batch| builder.add(&arrays(batch)).unwrap());
+        builder
+    };
+    let mut lake = Lake::new();
+    let whole = fill(&lake);
+    let bytes = lake.space.used_bytes();
+    drop(whole);
+    let root = tempfile::tempdir().unwrap();
+    lake.space = TempSpace::create(root.path(), bytes * 16 / 10).unwrap();
+    let builder = fill(&lake);
+    lake.write(builder, all.len()).await;
+    assert!(lake.space.peak_bytes() <= bytes * 16 / 10);
+    let index = lake.index().await;
+    assert!(index.about().segments.len() > 1, "{:?}", index.about().segments);
+    for n in (0..6000).step_by(97).chain([5999]) {
+        assert_eq!(rows(&index, &format!("n{n}")).await, [n]);
+        assert_eq!(rows(&index, &format!("\"m{} w{n}x0padding{}\"", n % 5, n * 7919)).await, [n]);
+    }
+    let expected: Vec<u64> = (0..6000).filter(|n| n % 5 != 3).collect();
+    assert_eq!(rows(&index, "number -m3").await, expected);
+    let bundle = BundleReader::open(lake.store.clone(), &lake.id, SidecarKind::Text, Some(&data(6000))).await.unwrap();
+    bundle.verify().await.unwrap();
 }
 
 /// K33 and the list of odd values: nulls, empty strings, long words, NUL, emoji, case.

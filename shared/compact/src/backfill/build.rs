@@ -1,0 +1,177 @@
+//! The text index of one data file, built by reading the file's text columns. Blocks, on a thread of its own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::SchemaRef;
+use firn_columnar::{BatchLimit, ColumnCursor, ColumnarError, InputFile, ReadGate, StopFlag, TempSpace};
+use firn_config::Dataset;
+use firn_model::FileFacts;
+use firn_sidecar::{Built, SetLimits, SidecarColumns, SidecarError, SidecarSet};
+use firn_table::LoadedTable;
+use tokio::runtime::Handle;
+
+use crate::control::RunControl;
+use crate::open::{Opener, name_mapping};
+use crate::services::Services;
+use crate::settings::JobSettings;
+use crate::sidecars::arena_bytes;
+
+/// Rows handed to the index at once.
+const ROWS: usize = 4096;
+/// Memory that reading takes: a page, a dictionary and a batch of each column.
+const READ_BYTES_A_COLUMN: u64 = 16 << 20;
+
+/// What becomes of a file.
+pub(super) enum Verdict {
+    /// This is its index.
+    Built(Box<Built>),
+    /// It gets none, now or later.
+    Note(String),
+    /// It gets none in this run.
+    Later(String),
+}
+
+/// Everything that the thread needs.
+pub(super) struct IndexWork {
+    table: LoadedTable,
+    schema: SchemaRef,
+    columns: SidecarColumns,
+    places: Vec<usize>,
+    file: FileFacts,
+    dataset: Dataset,
+    limits: SetLimits,
+    temp_bytes: u64,
+    temp_root: PathBuf,
+    stop: StopFlag,
+    handle: Handle,
+}
+
+impl IndexWork {
+    #[allow(clippy::too_many_arguments)] // What the steps before have found, and nothing that belongs together.
+    pub(super) fn new(
+        services: &Services,
+        control: &RunControl,
+        dataset: &Dataset,
+        table: &LoadedTable,
+        schema: &SchemaRef,
+        columns: &SidecarColumns,
+        settings: &JobSettings,
+        file: &FileFacts,
+    ) -> Result<IndexWork, String> {
+        let needed = columns.needed();
+        let places = needed.iter().map(|column| schema.index_of(&column.name).map_err(|error| error.to_string()));
+        let reading = READ_BYTES_A_COLUMN * needed.len() as u64;
+        let memory_bytes = settings.memory_bytes.saturating_sub(reading);
+        let arena_bytes = arena_bytes(columns, file.rows, memory_bytes);
+        Ok(IndexWork {
+            table: table.clone(),
+            schema: Arc::clone(schema),
+            columns: columns.clone(),
+            places: places.collect::<Result<_, String>>()?,
+            file: file.clone(),
+            dataset: dataset.clone(),
+            limits: SetLimits { rows: file.rows, arena_bytes, memory_bytes },
+            temp_bytes: settings.temp_bytes,
+            temp_root: services.temp_root.clone(),
+            stop: control.merge_stop(),
+            handle: Handle::current(),
+        })
+    }
+
+    /// Builds the index.
+    pub(super) async fn run_on_own_thread(self) -> Verdict {
+        match tokio::task::spawn_blocking(move || self.run()).await {
+            Ok(verdict) => verdict,
+            // The libraries' panics are caught where they are called; this one is ours, and may be the file's.
+            Err(panic) => Verdict::Later(format!("building ended by a fault of the program: {panic}")),
+        }
+    }
+
+    fn run(&self) -> Verdict {
+        match self.build() {
+            Ok(verdict) => verdict,
+            Err(
+                error @ (ColumnarError::Read { .. }
+                | ColumnarError::Disk { .. }
+                | ColumnarError::OverBudget { .. }
+                | ColumnarError::Usage { .. }),
+            ) => Verdict::Later(error.to_string()),
+            Err(error) => Verdict::Note(error.to_string()),
+        }
+    }
+
+    fn build(&self) -> Result<Verdict, ColumnarError> {
+        let mapping = name_mapping(&self.table)?;
+        let opener = Opener {
+            table: &self.table,
+            schema: &self.schema,
+            mapping: mapping.as_ref(),
+            handle: &self.handle,
+            gate: ReadGate::default(),
+            whole: InputFile::LEAST_WHOLE,
+            keep_open: true,
+        };
+        let file = opener.open(&self.file.path, self.file.size)?;
+        let writer = file.metadata().file_metadata().created_by().unwrap_or_default();
+        if !self.dataset.backfills_files_of(writer) {
+            return Ok(Verdict::Note(format!("it was written by `{writer}`, which backfillWriters does not name")));
+        }
+        if file.rows() != self.file.rows {
+            let detail = format!("it has {} rows, the table says {}", file.rows(), self.file.rows);
+            return Ok(Verdict::Note(detail));
+        }
+        let space = TempSpace::create(&self.temp_root, self.temp_bytes)?;
+        let mut set = SidecarSet::start(&self.columns, self.limits, &space);
+        let columns = self.places.iter().map(|place| file.cursor(*place, BatchLimit::default()));
+        let mut columns = Columns { cursors: columns.collect::<Result<_, _>>()?, held: Vec::new() };
+        while let Some(arrays) = columns.next()? {
+            if self.stop.is_set() {
+                return Ok(Verdict::Later("this run was told to stop".into()));
+            }
+            if set.is_empty() {
+                break;
+            }
+            set.add(&arrays);
+        }
+        let (mut built, dropped) = set.finish(self.file.rows);
+        Ok(match (built.pop(), dropped.into_iter().next()) {
+            (Some(built), _) => Verdict::Built(Box::new(built)),
+            (None, Some(dropped)) => match dropped.error {
+                error @ (SidecarError::Disk(_) | SidecarError::OverBudget { .. } | SidecarError::Storage(_)) => {
+                    Verdict::Later(error.to_string())
+                }
+                error => Verdict::Note(error.to_string()),
+            },
+            (None, None) => Verdict::Later("no index was asked for".into()),
+        })
+    }
+}
+
+/// Columns that are read side by side. Each cursor gives as many rows as suits it.
+struct Columns {
+    cursors: Vec<ColumnCursor>,
+    /// What was read and not given yet, a column each.
+    held: Vec<ArrayRef>,
+}
+
+impl Columns {
+    /// The next rows: arrays of one length, one a column; None after the last row.
+    fn next(&mut self) -> Result<Option<Vec<ArrayRef>>, ColumnarError> {
+        let mut held = std::mem::take(&mut self.held).into_iter();
+        let mut arrays = Vec::with_capacity(self.cursors.len());
+        for cursor in &mut self.cursors {
+            let left = held.next().filter(|array| !array.is_empty());
+            let next = match left {
+                Some(array) => Some(array),
+                None => cursor.next(ROWS)?,
+            };
+            let Some(array) = next else { return Ok(None) };
+            arrays.push(array);
+        }
+        let rows = arrays.iter().map(|array| array.len()).min().unwrap_or(0);
+        self.held = arrays.iter().map(|array| array.slice(rows, array.len() - rows)).collect();
+        Ok((rows > 0).then(|| arrays.iter().map(|array| array.slice(0, rows)).collect()))
+    }
+}
