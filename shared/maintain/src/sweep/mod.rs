@@ -2,6 +2,7 @@
 //! ([`mark`]), decisions ([`decide`]), and last the deletions ([`delete`]), each with a [`receipt`].
 
 mod abandoned;
+mod checks;
 pub mod class;
 pub mod decide;
 mod delete;
@@ -10,6 +11,7 @@ mod mark;
 pub mod neighbours;
 mod owners;
 pub mod places;
+mod planned;
 pub mod receipt;
 pub mod report;
 pub mod run;

@@ -11,21 +11,20 @@ use firn_table::{Catalog, LoadedTable, ManifestWalk, TableIdent};
 use futures::StreamExt;
 
 use crate::clock::{looked_at_now, trusted_now};
-use crate::file_state::FileState;
-use crate::identity::canonical_key;
 use crate::jobs::{SkipReason, TableJob, skipped, text};
 use crate::sweep::abandoned::Abandoned;
+use crate::sweep::checks::{no_table_inside, same_table};
 use crate::sweep::class::{classify, is_metadata_file, is_of_another_format};
-use crate::sweep::decide::{FileFacts, KeepReason, OrphanDecision, SweepRules, candidate, decide_orphan};
+use crate::sweep::decide::{KeepReason, SweepRules};
 use crate::sweep::delete::Deleter;
-use crate::sweep::listing::{Listing, ListingBuilder, Remembered};
+use crate::sweep::listing::{Listing, ListingBuilder};
 use crate::sweep::mark::Marker;
 use crate::sweep::neighbours::{Neighbours, check_above, places_of};
-use crate::sweep::owners::Owners;
 use crate::sweep::places::{Folder, Places};
+use crate::sweep::planned::Planned;
 use crate::sweep::receipt::{ListingCounts, MetadataRead, Receipt, RulesUsed, Undo, receipt_id};
 use crate::sweep::report::SweepReport;
-use crate::sweep::seen::{Memory, Seen, is_held, memory, seen_file};
+use crate::sweep::seen::{Memory, Seen, is_held, memory};
 use crate::sweep::stop::SweepStop;
 use crate::trash::{TRASH_DAYS, Trash};
 
@@ -407,55 +406,6 @@ impl Sweep<'_> {
     }
 }
 
-/// What was decided by the listing alone.
-struct Planned {
-    /// Files that go, as far as is known now.
-    due: u64,
-    owners: Owners,
-}
-
-impl Planned {
-    fn decide(listing: &Listing, marker: &Marker, seen: &Seen, rules: &SweepRules, receipt: &mut Receipt) -> Self {
-        // Data files first: sidecars share their fate.
-        for (place, file) in listing.iter().filter(|(_, file)| !file.class.is_sidecar()) {
-            let facts = facts_of(&file, seen, &Owners::default());
-            if let OrphanDecision::Delete(_) = decide_orphan(&facts, rules) {
-                listing.mark_goes(place);
-            }
-        }
-        let owners = Owners::of(listing, &marker.owners());
-        let mut due = 0;
-        for (_, file) in listing.iter() {
-            receipt.states.add(file.state);
-            match file.state {
-                FileState::Replaced => receipt.replaced_bytes += file.bytes,
-                FileState::Unreferenced => receipt.unreferenced_bytes += file.bytes,
-                FileState::Live | FileState::Deleted => {}
-            }
-            match decide_orphan(&facts_of(&file, seen, &owners), rules) {
-                OrphanDecision::Delete(_) => due += 1,
-                OrphanDecision::Keep(reason) => count(receipt, reason),
-            }
-        }
-        Self { due, owners }
-    }
-
-    /// What the next sweep shall know: every file that could go after the grace, and those that are left alone, whatever they are now.
-    fn candidates<'a>(
-        &'a self,
-        listing: &'a Listing,
-        seen: &'a Seen,
-        rules: &'a SweepRules,
-    ) -> impl Iterator<Item = firn_state::SeenFile> + Send + 'a {
-        let candidates = listing.iter().filter_map(move |(_, file)| {
-            candidate(&facts_of(&file, seen, &self.owners), rules).ok()?;
-            let since = seen.since(file.print).unwrap_or(rules.now);
-            (since <= rules.now).then(|| seen_file(file.print, since))
-        });
-        candidates.chain(seen.held(rules.now))
-    }
-}
-
 /// Work that ends with the time of the run. Nothing is deleted in it, so it may be given up anywhere.
 async fn in_time<T>(
     deadline: Option<Instant>,
@@ -486,55 +436,6 @@ pub(crate) fn count(receipt: &mut Receipt, reason: KeepReason) {
     *receipt.kept.entry(reason.as_str().to_owned()).or_default() += 1;
 }
 
-fn facts_of(file: &Remembered, seen: &Seen, owners: &Owners) -> FileFacts {
-    FileFacts {
-        class: file.class,
-        state: file.state,
-        modified: file.modified,
-        doubled: file.doubled,
-        unreferenced_since: seen.since(file.print),
-        owner: if file.class.is_sidecar() { owners.fate(file.owner) } else { Default::default() },
-    }
-}
-
 fn table_is_local(table: &LoadedTable) -> bool {
     table.blob_id(table.location()).is_ok_and(|id| id.is_local())
-}
-
-/// Whether a later version is one of the same table in the same place, and still ours to clean.
-///
-/// # Errors
-/// [`SweepStop::Moved`].
-pub(crate) fn same_table(before: &LoadedTable, after: &LoadedTable, places: &Places) -> Result<(), SweepStop> {
-    let moved = |detail: String| Err(SweepStop::Moved { detail });
-    if before.metadata.uuid() != after.metadata.uuid() {
-        return moved(format!("it is another table now, UUID {} instead of {}", after.uuid(), before.uuid()));
-    }
-    let (old, new) = (before.metadata.last_sequence_number(), after.metadata.last_sequence_number());
-    if new < old {
-        return moved(format!("its last sequence number went from {old} back to {new}"));
-    }
-    if places_of(after)? != *places {
-        return moved("its location or a path property changed".to_owned());
-    }
-    match skipped(after) {
-        Some(reason) => moved(format!("{reason} was set")),
-        None => Ok(()),
-    }
-}
-
-/// Whether metadata files lie only where the table has its own.
-fn no_table_inside(table: &LoadedTable, places: &Places, folders: &[(String, String)]) -> Result<(), SweepStop> {
-    let mut own: Vec<String> = vec![canonical_key(&places.metadata.prefix().key).into_owned()];
-    own.push(canonical_key(&places.location.below("metadata").prefix().key).into_owned());
-    let log = table.metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str());
-    for path in log.chain([table.metadata_location.as_str()]) {
-        if let Some((folder, _)) = table.blob_id(path)?.key.rsplit_once('/') {
-            own.push(canonical_key(folder).into_owned());
-        }
-    }
-    match folders.iter().find(|(folder, _)| !own.iter().any(|known| *known == canonical_key(folder))) {
-        None => Ok(()),
-        Some((folder, found)) => Err(SweepStop::TableInside { folder: folder.clone(), found: found.clone() }),
-    }
 }

@@ -17,3 +17,4 @@ mod safety;
 mod sweep;
 mod undo;
 mod writer;
+mod writing;

@@ -18,7 +18,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::lake::{Change, Heard, first_metadata, ident, snapshot_with};
+use crate::lake::{Heard, ident};
+use crate::writing::{Change, first_metadata, snapshot_with};
 
 /// A table `db.t` in a store that keeps the time of this machine.
 struct Real {

@@ -41,13 +41,16 @@ pub fn meanwhile(lake: &Lake, change: Change) -> Fault<'_> {
     }))
 }
 
+/// A swap that was sent.
+type UnderWay = (LoadedTable, Vec<TableUpdate>, Vec<TableRequirement>);
+
 /// Faults for the first swaps, in order; later swaps and all else go to the catalog behind.
 pub struct Faulty<'a> {
     pub behind: &'a dyn Catalog,
     faults: Mutex<VecDeque<Fault<'a>>>,
     down: Mutex<bool>,
     pub requirements: Mutex<Vec<Vec<TableRequirement>>>,
-    under_way: Mutex<Option<(LoadedTable, Vec<TableUpdate>, Vec<TableRequirement>)>>,
+    under_way: Mutex<Option<UnderWay>>,
 }
 
 impl std::fmt::Debug for Faulty<'_> {
