@@ -65,8 +65,11 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn what_comes_later_says_with_what() {
-    refused(&["search", "--config", "f", "--dataset", "d", "error"], "comes with the sidecars");
+fn a_search_needs_a_configuration_and_a_dataset_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), SOUND);
+    refused(&["search", "--config", "f", "--dataset", "d", "error"], "f: cannot be read");
+    refused(&["search", "--config", &path, "--dataset", "nowhere", "error"], "nowhere");
 }
 
 #[test]
