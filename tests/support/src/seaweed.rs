@@ -2,8 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use firn_local_host::azurite::install::{ToolError, install_once, run_installer};
@@ -15,7 +16,12 @@ const PYTHON_REMEDY: &str = "install Python 3.10 or later with its venv module (
 pub const CREDENTIAL: &str = "key:secret";
 /// The warehouse that it has.
 pub const WAREHOUSE: &str = "lake";
-const START: Duration = Duration::from_secs(60);
+/// How long one try to start it may take: some seconds on a machine that does nothing else.
+const START: Duration = Duration::from_secs(90);
+/// Its ports are free when they are chosen; who takes one before it does makes it end.
+const TRIES: usize = 3;
+/// It is some servers in one, and half a dozen of them at once leave a small machine no time for any.
+static STARTING: Mutex<()> = Mutex::new(());
 
 /// A running server. Dropping it ends the process and removes its data.
 #[derive(Debug)]
@@ -33,12 +39,20 @@ impl SeaweedFs {
     #[must_use]
     #[allow(clippy::panic, reason = "a test without its tools must fail with the remedy")]
     pub fn start() -> SeaweedFs {
-        Self::try_start().unwrap_or_else(|reason| panic!("SeaweedFS: {reason}"))
+        let program = install().unwrap_or_else(|error| panic!("SeaweedFS: {error}"));
+        let _turn = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = Vec::new();
+        for _ in 0..TRIES {
+            match Self::try_start(&program) {
+                Ok(server) => return server,
+                Err(reason) => said.push(reason),
+            }
+        }
+        panic!("SeaweedFS: {}", said.join("; "))
     }
 
-    fn try_start() -> Result<SeaweedFs, String> {
+    fn try_start(program: &Path) -> Result<SeaweedFs, String> {
         let told = |error: std::io::Error| error.to_string();
-        let program = install().map_err(|error| error.to_string())?;
         let data = TempDir::new().map_err(told)?;
         let ports = free_ports().map_err(told)?;
         let port = ports[ports.len() - 1];
