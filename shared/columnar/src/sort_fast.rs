@@ -10,6 +10,7 @@ use crate::engine::{MergeInput, Task, lock};
 use crate::error::ColumnarError;
 use crate::fast::Stop;
 use crate::fast::column::{FastColumn, Gathered, HashSink};
+use crate::fast::hashes::RowHashes;
 use crate::fast::page::Scratch;
 use crate::limits::BatchLimit;
 use crate::writer::{ColumnEncoders, EncodedColumn};
@@ -124,16 +125,16 @@ impl Sorter<'_> {
 struct Hashes(Mutex<Vec<u64>>);
 
 impl HashSink for Hashes {
-    fn came_in(&self, _input: usize, first_row: u64, hashes: &[u64]) -> Result<(), ColumnarError> {
+    fn came_in(&self, _input: usize, first_row: u64, hashes: RowHashes<'_>) -> Result<(), ColumnarError> {
         let from = first_row as usize;
         match lock(&self.0).get_mut(from..from + hashes.len()) {
-            Some(rows) => rows.copy_from_slice(hashes),
+            Some(rows) => hashes.add_to(rows),
             None => return Err(ColumnarError::Usage { detail: format!("row {from} is beyond the input") }),
         }
         Ok(())
     }
 
-    fn went_out(&self, _from: usize, _hashes: &[u64]) -> Result<(), ColumnarError> {
+    fn went_out(&self, _from: usize, _hashes: RowHashes<'_>) -> Result<(), ColumnarError> {
         Ok(())
     }
 }

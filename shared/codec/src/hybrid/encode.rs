@@ -28,6 +28,20 @@ pub fn encode_levels(validity: &[u8], out: &mut Vec<u8>) {
     runs(validity, 1, SHORTEST_LEVEL_RUN, out);
 }
 
+/// The same for rows of which none is null: what [`encode_levels`] makes of as many ones.
+///
+/// ```
+/// let (mut levels, mut ones) = (Vec::new(), Vec::new());
+/// firn_codec::hybrid::encode_levels(&[1; 1000], &mut levels);
+/// firn_codec::hybrid::encode_all_present(1000, &mut ones);
+/// assert_eq!(ones, levels);
+/// ```
+pub fn encode_all_present(rows: usize, out: &mut Vec<u8>) {
+    if rows > 0 {
+        repeated(1, rows, 1, out);
+    }
+}
+
 /// Runs of at least `shortest` (a multiple of 8) equal values, bit-packed groups between them.
 fn runs<T: Copy + Eq + Into<u32>>(values: &[T], width: u8, shortest: usize, out: &mut Vec<u8>) {
     // Groups have eight values, so runs may only start a multiple of eight after the last one.

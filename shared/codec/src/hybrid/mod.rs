@@ -11,7 +11,7 @@ mod runs;
 mod stream;
 
 pub use decode::{decode, decode_bools, decode_indices, decode_mapped, prefixed};
-pub use encode::{encode, encode_levels};
+pub use encode::{encode, encode_all_present, encode_levels};
 pub(crate) use levels::unpack_bits;
 pub use levels::{Presence, validity};
 pub use stream::Stream;

@@ -11,6 +11,7 @@ use firn_merge::{RowRef, Window};
 use super::error::MergeError;
 use crate::error::ColumnarError;
 use crate::fast::column::HashSink;
+use crate::fast::hashes::RowHashes;
 use crate::proof::{RowHasher, RowSum, finish};
 
 /// Hash states of the rows of one window, filled column by column from any thread.
@@ -73,24 +74,22 @@ impl WindowStates {
 
 /// The fast path hashes by itself: dictionaries' values once.
 impl HashSink for WindowStates {
-    fn came_in(&self, input: usize, first_row: u64, hashes: &[u64]) -> Result<(), ColumnarError> {
+    fn came_in(&self, input: usize, first_row: u64, hashes: RowHashes<'_>) -> Result<(), ColumnarError> {
         let from = first_row - self.starts[input];
         add_hashes(&self.inputs[input], from as usize, hashes)
     }
 
-    fn went_out(&self, from: usize, hashes: &[u64]) -> Result<(), ColumnarError> {
+    fn went_out(&self, from: usize, hashes: RowHashes<'_>) -> Result<(), ColumnarError> {
         add_hashes(&self.output, from, hashes)
     }
 }
 
-fn add_hashes(states: &Mutex<Vec<u64>>, from: usize, hashes: &[u64]) -> Result<(), ColumnarError> {
+fn add_hashes(states: &Mutex<Vec<u64>>, from: usize, hashes: RowHashes<'_>) -> Result<(), ColumnarError> {
     let mut states = lock(states);
     let length = states.len();
     match states.get_mut(from..from + hashes.len()) {
         Some(states) => {
-            for (state, hash) in states.iter_mut().zip(hashes) {
-                *state = state.wrapping_add(*hash);
-            }
+            hashes.add_to(states);
             Ok(())
         }
         None => {

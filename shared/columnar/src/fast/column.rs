@@ -6,10 +6,11 @@ use firn_merge::{RowRef, Window};
 
 use super::Stop;
 use super::carried::Value;
+use super::hashes::RowHashes;
 use super::kind::{Kind, common_kind};
 use super::lane::{Lane, Rows, hide_nulls};
 use super::page::Scratch;
-use super::pool::{Pool, hash_words};
+use super::pool::Pool;
 use super::source::{FastSource, Shared};
 use crate::error::ColumnarError;
 use crate::input::InputFile;
@@ -24,9 +25,9 @@ const SMALL_DICTIONARY_BYTES: i64 = 16 << 10;
 /// Where the hashes of the proof go.
 pub(crate) trait HashSink {
     /// Hashes of neighbouring rows that were read from an input.
-    fn came_in(&self, input: usize, first_row: u64, hashes: &[u64]) -> Result<(), ColumnarError>;
+    fn came_in(&self, input: usize, first_row: u64, hashes: RowHashes<'_>) -> Result<(), ColumnarError>;
     /// Hashes of neighbouring rows that will be encoded; `from` counts from the start of the window.
-    fn went_out(&self, from: usize, hashes: &[u64]) -> Result<(), ColumnarError>;
+    fn went_out(&self, from: usize, hashes: RowHashes<'_>) -> Result<(), ColumnarError>;
 }
 
 /// A column and where its rows come from.
@@ -214,21 +215,22 @@ impl FastColumn {
         let mut from = 0;
         while from < out.len() {
             let range = from..(from + HASHED_AT_ONCE).min(out.len());
-            let hashes = &mut scratch.row_hashes;
-            hashes.clear();
-            match &out.lane {
-                Lane::Ids(ids) => {
-                    let of = self.pool.hashes();
-                    // A null's number means nothing, so there may be no value of that number.
-                    hashes.extend(ids[range.clone()].iter().map(|id| of.get(*id as usize).copied().unwrap_or(0)));
+            let hashes = match &out.lane {
+                Lane::Ids(ids) => RowHashes::Numbered(&ids[range.clone()], self.pool.hashes()),
+                Lane::Narrow(words) => RowHashes::Narrow(&words[range.clone()], self.kind, &self.hasher),
+                Lane::Wide(words) => RowHashes::Wide(&words[range.clone()], self.kind, &self.hasher),
+            };
+            match &out.present {
+                None => sink.went_out(from, hashes)?,
+                Some(present) => {
+                    let written = &mut scratch.row_hashes;
+                    written.clear();
+                    written.resize(range.len(), 0);
+                    hashes.add_to(written);
+                    hide_nulls(written, &present[range.clone()]);
+                    sink.went_out(from, RowHashes::Each(written))?;
                 }
-                Lane::Narrow(words) => hash_words(&words[range.clone()], self.kind, &self.hasher, hashes),
-                Lane::Wide(words) => hash_words(&words[range.clone()], self.kind, &self.hasher, hashes),
             }
-            if let Some(present) = &out.present {
-                hide_nulls(hashes, &present[range.clone()]);
-            }
-            sink.went_out(from, hashes)?;
             from = range.end;
         }
         Ok(())
@@ -260,7 +262,8 @@ impl Reading<'_> {
             return Err(usage(format!("input {input} is at row {first_row}, the window reads rows {range:?}")).into());
         }
         let mut shared = Shared { kind: *kind, numbered: *numbered, pool, hasher, scratch: self.scratch };
-        source.read(range.end, &mut shared)?;
+        let sink = self.sink;
+        source.read(range.end, &mut shared, &mut |first_row, hashes| sink.came_in(input, first_row, hashes))?;
         let (slice, _) = source.slice();
         if slice.len() == 0 {
             let detail = format!("column `{path}` ends at row {first_row} of {}", range.end);
@@ -270,7 +273,6 @@ impl Reading<'_> {
             let (file, column) = (files[input].clone(), path.clone());
             return Err(ColumnarError::NullInRequired { file, column, row: first_row + null as u64 }.into());
         }
-        self.sink.came_in(input, first_row, &self.scratch.row_hashes)?;
         if let Some(carried) = self.window.carried_out
             && carried.input as usize == input
             && (first_row..first_row + slice.len() as u64).contains(&carried.row)

@@ -5,12 +5,14 @@
 //!
 //! - [`kind`]: which columns; [`lane`]: rows in memory; [`pool`]: distinct values of a column, numbered;
 //! - [`dictionary`], [`page`], [`source`]: from the pages of one input to lanes, with the hashes of its rows;
+//! - [`hashes`]: of rows, for the proof;
 //! - [`column`]: the rows of a window, gathered by its runs; [`carried`]: the value that crosses its end;
 //! - [`write`]: from lanes to the pages of a chunk.
 
 mod carried;
 pub(crate) mod column;
 mod dictionary;
+pub(crate) mod hashes;
 pub(crate) mod kind;
 pub(crate) mod lane;
 pub(crate) mod page;

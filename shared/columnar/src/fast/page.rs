@@ -8,10 +8,12 @@ use parquet::column::page::Page;
 
 use super::Stop;
 use super::dictionary::{Entries, Refusal};
+use super::hashes::RowHashes;
 use super::kind::Kind;
 use super::lane::{Lane, Rows, Spare, hide_nulls, spread};
-use super::pool::{PooledWord, hash_words};
+use super::pool::hash_words;
 use super::write::Workspace;
+use crate::error::ColumnarError;
 use crate::proof::ColumnHasher;
 
 /// Pages whose levels or values are decoded whole may not have more rows.
@@ -52,9 +54,12 @@ pub(crate) struct Scratch {
     narrow: Vec<u32>,
     wide: Vec<u64>,
     hashes: Vec<u64>,
-    /// Hashes of the rows of the last slice, for the input side of the proof; 0 for a null.
+    /// Hashes of the rows of a slice, where they are written down; 0 for a null.
     pub(crate) row_hashes: Vec<u64>,
 }
+
+/// Takes the hashes of the rows that were read.
+pub(crate) type TakeHashes<'a> = &'a mut dyn FnMut(RowHashes<'_>) -> Result<(), ColumnarError>;
 
 /// What a page is read with.
 #[derive(Debug, Clone, Copy)]
@@ -65,8 +70,30 @@ pub(crate) struct Decoding<'a> {
 }
 
 impl Decoding<'_> {
-    fn hash<W: PooledWord>(self, words: &[W], out: &mut Vec<u64>) {
-        hash_words(words, self.kind, self.hasher, out);
+    /// Hands over the hashes of words.
+    fn hand_over(
+        self,
+        lane: &Lane,
+        present: Option<&[u8]>,
+        row_hashes: &mut Vec<u64>,
+        take: TakeHashes<'_>,
+    ) -> Result<(), ColumnarError> {
+        let Some(present) = present else {
+            return match lane {
+                Lane::Narrow(words) => take(RowHashes::Narrow(words, self.kind, self.hasher)),
+                Lane::Wide(words) => take(RowHashes::Wide(words, self.kind, self.hasher)),
+                // Numbers have their hashes in the dictionary.
+                Lane::Ids(_) => Ok(()),
+            };
+        };
+        row_hashes.clear();
+        match lane {
+            Lane::Narrow(words) => hash_words(words, self.kind, self.hasher, row_hashes),
+            Lane::Wide(words) => hash_words(words, self.kind, self.hasher, row_hashes),
+            Lane::Ids(_) => return Ok(()),
+        }
+        hide_nulls(row_hashes, present);
+        take(RowHashes::Each(row_hashes))
     }
 }
 
@@ -107,16 +134,16 @@ impl OpenPage {
         self.rows_left
     }
 
-    /// Decodes the next `rows` rows into `out` and their hashes into the scratch. No more than are left.
+    /// Decodes the next `rows` rows into `out` and hands over their hashes, if anybody `take`s them. No more than are left.
     pub(crate) fn read(
         &mut self,
         rows: usize,
         decoding: Decoding<'_>,
         out: &mut Rows,
         scratch: &mut Scratch,
+        take: Option<TakeHashes<'_>>,
     ) -> Result<(), Refusal> {
         out.clear();
-        scratch.row_hashes.clear();
         self.rows_left -= rows;
         let present = match &mut self.present {
             None => None,
@@ -142,46 +169,65 @@ impl OpenPage {
                 match (entries, lane) {
                     (Entries::Ids(entries, hashes), Lane::Ids(lane)) => {
                         place(indices.iter().map(|index| entries[*index as usize]), present, &mut scratch.narrow, lane);
-                        let hashes = indices.iter().map(|index| hashes[*index as usize]);
-                        place(hashes, present, &mut scratch.hashes, &mut scratch.row_hashes);
+                        if let Some(take) = take {
+                            hand_over_numbered(
+                                indices,
+                                hashes,
+                                present,
+                                (&mut scratch.hashes, &mut scratch.row_hashes),
+                                take,
+                            )?;
+                        }
+                        out.present = present.map(<[u8]>::to_vec);
+                        return Ok(());
                     }
                     (Entries::Narrow(entries), Lane::Narrow(lane)) => {
                         let words = indices.iter().map(|index| entries[*index as usize]);
                         place(words, present, &mut scratch.narrow, lane);
-                        decoding.hash(lane, &mut scratch.row_hashes);
                     }
                     (Entries::Wide(entries), Lane::Wide(lane)) => {
                         let words = indices.iter().map(|index| entries[*index as usize]);
                         place(words, present, &mut scratch.wide, lane);
-                        decoding.hash(lane, &mut scratch.row_hashes);
                     }
                     _ => return Err(Stop::Unfit("a dictionary for another sort of lane").into()),
                 }
             }
             (Values::Plain(at), Lane::Narrow(lane)) => {
                 place_words(&self.body, at, count, present, &mut scratch.narrow, lane)?;
-                decoding.hash(lane, &mut scratch.row_hashes);
             }
             (Values::Plain(at), Lane::Wide(lane)) => {
                 place_words(&self.body, at, count, present, &mut scratch.wide, lane)?;
-                decoding.hash(lane, &mut scratch.row_hashes);
             }
             (Values::Narrow(words, at), Lane::Narrow(lane)) => {
                 place_part(words, at, count, present, lane)?;
-                decoding.hash(lane, &mut scratch.row_hashes);
             }
             (Values::Wide(words, at), Lane::Wide(lane)) => {
                 place_part(words, at, count, present, lane)?;
-                decoding.hash(lane, &mut scratch.row_hashes);
             }
             _ => return Err(Stop::Unfit("words where numbers were expected").into()),
         }
-        if let Some(present) = present {
-            hide_nulls(&mut scratch.row_hashes, present);
-            out.present = Some(present.to_vec());
+        if let Some(take) = take {
+            decoding.hand_over(&out.lane, present, &mut scratch.row_hashes, take).map_err(Stop::from)?;
         }
+        out.present = present.map(<[u8]>::to_vec);
         Ok(())
     }
+}
+
+/// Hands over the hashes of values of a dictionary, by their indices.
+fn hand_over_numbered(
+    indices: &[u32],
+    of: &[u64],
+    present: Option<&[u8]>,
+    (hashes, row_hashes): (&mut Vec<u64>, &mut Vec<u64>),
+    take: TakeHashes<'_>,
+) -> Result<(), Stop> {
+    if present.is_none() {
+        return Ok(take(RowHashes::Numbered(indices, of))?);
+    }
+    row_hashes.clear();
+    place(indices.iter().map(|index| of[*index as usize]), present, hashes, row_hashes);
+    Ok(take(RowHashes::Each(row_hashes))?)
 }
 
 /// Which rows are there and how many; None when all are.

@@ -42,6 +42,17 @@ pub(crate) enum PoolValues {
     Texts(TextInterner),
 }
 
+impl PoolValues {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            PoolValues::Narrow(pool) => pool.values.len(),
+            PoolValues::Wide(pool) => pool.values.len(),
+            PoolValues::Texts(pool) => pool.texts().len(),
+        }
+    }
+}
+
 /// Distinct values and their hashes for the output side of the proof: computed from what will be written.
 #[derive(Debug)]
 pub(crate) struct Pool {

@@ -7,9 +7,10 @@ use parquet::column::page::Page;
 
 use super::Stop;
 use super::dictionary::{Entries, Refusal, entries};
+use super::hashes::RowHashes;
 use super::kind::Kind;
 use super::lane::{Lane, Rows};
-use super::page::{Decoding, OpenPage, Scratch};
+use super::page::{Decoding, OpenPage, Scratch, TakeHashes};
 use super::pool::Pool;
 use crate::error::ColumnarError;
 use crate::footer::chunk_range;
@@ -64,6 +65,9 @@ pub(crate) struct Shared<'a> {
     pub(crate) hasher: &'a ColumnHasher,
     pub(crate) scratch: &'a mut Scratch,
 }
+
+/// Takes the hashes of rows of an input; the number is the first of them.
+pub(crate) type TakeRows<'a> = &'a mut dyn FnMut(u64, RowHashes<'_>) -> Result<(), ColumnarError>;
 
 impl fmt::Debug for FastSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -153,10 +157,10 @@ impl FastSource {
     }
 
     /// Decodes the next rows, at least one and none from `end` on.
-    pub(crate) fn read(&mut self, end: u64, shared: &mut Shared<'_>) -> Result<(), Stop> {
+    pub(crate) fn read(&mut self, end: u64, shared: &mut Shared<'_>, take: TakeRows<'_>) -> Result<(), Stop> {
         self.slice_start = self.row;
         let Some(leaf) = self.leaf else {
-            self.read_nulls(end, shared);
+            self.read_nulls(end);
             return Ok(());
         };
         let row = self.row;
@@ -164,7 +168,7 @@ impl FastSource {
             Some(group) if (group.start..group.end).contains(&row) => group,
             _ => self.open(leaf, row)?,
         };
-        let read = group.read(row, end, self.reach, &mut self.slice, shared)?;
+        let read = group.read(row, end, self.reach, &mut self.slice, shared, take)?;
         self.row += read;
         if self.row < group.end {
             self.group = Some(group);
@@ -172,12 +176,11 @@ impl FastSource {
         Ok(())
     }
 
-    fn read_nulls(&mut self, end: u64, shared: &mut Shared<'_>) {
+    /// Nulls add nothing to the proof.
+    fn read_nulls(&mut self, end: u64) {
         let rows = (end.min(self.rows) - self.row).min(SLICE_ROWS);
         self.slice.clear();
         self.slice.push_nulls(rows as usize);
-        shared.scratch.row_hashes.clear();
-        shared.scratch.row_hashes.resize(rows as usize, 0);
         self.row += rows;
     }
 
@@ -216,12 +219,13 @@ impl OpenGroup {
         reach: Option<u64>,
         out: &mut Rows,
         shared: &mut Shared<'_>,
+        take: TakeRows<'_>,
     ) -> Result<u64, Stop> {
         if !self.begun {
             self.begin(row, reach, out, shared)?;
         }
         let wanted = (end.min(self.end) - row).min(SLICE_ROWS);
-        self.read_slice(wanted, out, shared)
+        self.read_slice(wanted, out, shared, Some(&mut |hashes| take(row, hashes)))
     }
 
     /// Goes to the page that holds `row`, and in it to the row.
@@ -233,20 +237,26 @@ impl OpenGroup {
         self.begun = true;
         let mut before = (row - self.start).saturating_sub(first);
         while before > 0 {
-            before -= self.read_slice(before.min(SLICE_ROWS), out, shared)?;
+            before -= self.read_slice(before.min(SLICE_ROWS), out, shared, None)?;
         }
         Ok(())
     }
 
     /// Decodes at most `wanted` rows, at least one.
-    fn read_slice(&mut self, wanted: u64, out: &mut Rows, shared: &mut Shared<'_>) -> Result<u64, Stop> {
+    fn read_slice(
+        &mut self,
+        wanted: u64,
+        out: &mut Rows,
+        shared: &mut Shared<'_>,
+        take: Option<TakeHashes<'_>>,
+    ) -> Result<u64, Stop> {
         while self.page.as_ref().is_none_or(|page| page.rows_left() == 0) {
             self.next_page(shared)?;
         }
         let Some(page) = &mut self.page else { return Err(Stop::Unfit("a chunk without pages")) };
         let rows = wanted.min(page.rows_left() as u64);
         let decoding = Decoding { kind: shared.kind, hasher: shared.hasher, dictionary: self.dictionary.as_ref() };
-        match page.read(rows as usize, decoding, out, shared.scratch) {
+        match page.read(rows as usize, decoding, out, shared.scratch, take) {
             Ok(()) => Ok(rows),
             Err(refusal) => Err(self.explain(refusal)),
         }

@@ -23,6 +23,7 @@ use crate::engine::{EngineLimits, MergeError, MergeInput, MergeReport, MergeRequ
 use crate::error::ColumnarError;
 use crate::fast::carried::Value;
 use crate::fast::column::{FastColumn, HashSink};
+use crate::fast::hashes::RowHashes;
 use crate::fast::kind::Kind;
 use crate::fast::page::Scratch;
 use crate::input::InputFile;
@@ -321,11 +322,11 @@ proptest! {
 struct Unproved;
 
 impl HashSink for Unproved {
-    fn came_in(&self, _input: usize, _first_row: u64, _hashes: &[u64]) -> Result<(), ColumnarError> {
+    fn came_in(&self, _input: usize, _first_row: u64, _hashes: RowHashes<'_>) -> Result<(), ColumnarError> {
         Ok(())
     }
 
-    fn went_out(&self, _from: usize, _hashes: &[u64]) -> Result<(), ColumnarError> {
+    fn went_out(&self, _from: usize, _hashes: RowHashes<'_>) -> Result<(), ColumnarError> {
         Ok(())
     }
 }

@@ -138,8 +138,9 @@ impl<'a> Dictionary<'a> {
         kind: Kind,
         indices: &'a mut Vec<u32>,
     ) -> Result<(Dictionary<'a>, u64), Damage> {
-        let (used, mut places) = used(ids);
-        let mut text_bytes = None;
+        let (used, mut places) = used(ids, values.len());
+        // Bytes of the text of each number that occurs.
+        let mut lengths = None;
         let order = word_order(kind);
         let mut page = Vec::new();
         let (entries, ranks) = match values {
@@ -157,13 +158,12 @@ impl<'a> Dictionary<'a> {
             }
             PoolValues::Texts(pool) => {
                 let mut texts = Texts::new();
-                let mut lengths = vec![0_u32; places.len()];
+                let lengths = lengths.insert(vec![0_u32; places.len()]);
                 for id in &used {
                     let text = pool.texts().get(*id as usize).unwrap_or_default();
                     lengths[*id as usize] = text.len() as u32;
                     texts.push(text)?;
                 }
-                text_bytes = Some(ids.iter().map(|id| u64::from(lengths[*id as usize])).sum());
                 let (sorted, ranks) = order::sort_texts(&texts, TextOrder::Bytes)?;
                 plain::encode_texts(sorted.iter(), &mut page)?;
                 (Entries::Texts(sorted), ranks)
@@ -175,7 +175,17 @@ impl<'a> Dictionary<'a> {
             *place = ranks[*place as usize];
         }
         indices.clear();
-        indices.extend(ids.iter().map(|id| places[*id as usize]));
+        let mut text_bytes = None;
+        match lengths {
+            None => indices.extend(ids.iter().map(|id| places[*id as usize])),
+            Some(lengths) => {
+                let bytes = text_bytes.insert(0);
+                indices.extend(ids.iter().map(|id| {
+                    *bytes += u64::from(lengths[*id as usize]);
+                    places[*id as usize]
+                }));
+            }
+        }
         let bytes = page.len() as u64;
         Ok((Dictionary { entries, page, indices, text_bytes }, bytes))
     }
@@ -273,18 +283,17 @@ fn word_order(kind: Kind) -> WordOrder {
     }
 }
 
-/// The numbers that occur, ascending, and the place of each among them.
-fn used(ids: &[u32]) -> (Vec<u32>, Vec<u32>) {
-    let most = ids.iter().copied().max().map_or(0, |most| most as usize + 1);
+/// The numbers that occur of `count`, ascending, and the place of each among them.
+fn used(ids: &[u32], count: usize) -> (Vec<u32>, Vec<u32>) {
     // Notes without a question: numbers of values come in no order that a processor could guess.
-    let mut seen = vec![false; most];
+    let mut seen = vec![false; count];
     for id in ids {
         if let Some(seen) = seen.get_mut(*id as usize) {
             *seen = true;
         }
     }
     let used: Vec<u32> = (0..).zip(seen).filter(|(_, seen)| *seen).map(|(id, _)| id).collect();
-    let mut places = vec![0; most];
+    let mut places = vec![0; count];
     for (place, id) in (0..).zip(&used) {
         places[*id as usize] = place;
     }

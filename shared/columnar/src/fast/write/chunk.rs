@@ -171,7 +171,7 @@ impl<'a> ChunkBuilder<'a> {
             self.levels.clear();
             match present {
                 Some(present) => hybrid::encode_levels(&present[span.rows.clone()], self.levels),
-                None => hybrid::encode_levels(&vec![1; span.rows.len()], self.levels),
+                None => hybrid::encode_all_present(span.rows.len(), self.levels),
             }
             self.body.extend_from_slice(&(self.levels.len() as u32).to_le_bytes());
             self.body.extend_from_slice(self.levels);
