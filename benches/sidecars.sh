@@ -10,7 +10,7 @@ firn=$(realpath "${FIRN:-$here/../target/release/firn}")
 configure() { # folder, keys of the dataset
     cat > "$1/firn.yaml" <<YAML
 catalog: { type: sql, uri: "sqlite:///$1/catalog.db", name: lake, warehouse: "file://$folder/warehouse" }
-compaction: { backlogFileThreshold: 10 }
+compaction: { backlogFileThreshold: 10, tempDiskMb: 4096 }
 ingestion:
   datasets:
     - { name: logs, table: app.logs, sortColumns: [service, time]$2 }
