@@ -141,8 +141,12 @@ impl MaintainAnswer {
             let folders = listing.folders.join(", ");
             self.text(format_args!("  listed {} in {folders}", plural(listing.objects, "file")));
         }
+        let pinned = match receipt.pinned_bytes {
+            0 => String::new(),
+            bytes => format!(" ({} by tags and other branches alone)", size(bytes)),
+        };
         self.text(format_args!(
-            "  live {}, replaced {} ({}), unreferenced {} ({}), deleted {} ({})",
+            "  live {}{pinned}, replaced {} ({}), unreferenced {} ({}), deleted {} ({})",
             grouped(states.live),
             grouped(states.replaced),
             size(receipt.replaced_bytes),

@@ -14,6 +14,9 @@ use crate::sweep::receipt::receipt_time;
 /// As long as the deployment has an account keep deleted blobs.
 pub const TRASH_DAYS: u32 = 14;
 
+/// Bytes of a file's own name in the trash: with the number in front it stays a name that file systems take.
+const NAME_BYTES: usize = 200;
+
 /// The trash folder of a state that is a folder of this machine.
 #[derive(Debug, Clone)]
 pub struct Trash {
@@ -29,7 +32,8 @@ impl Trash {
     /// The name of the `number`th file of a sweep in the trash.
     pub fn name(receipt: &str, number: u64, id: &BlobId) -> String {
         let file = id.key.rsplit('/').next().unwrap_or_default();
-        format!("{receipt}/{number:08}-{file}")
+        let most = file.char_indices().map(|(at, one)| at + one.len_utf8()).take_while(|end| *end <= NAME_BYTES);
+        format!("{receipt}/{number:08}-{}", &file[..most.last().unwrap_or(0)])
     }
 
     /// Moves a file there.
@@ -147,6 +151,24 @@ mod tests {
         assert_eq!(trash.empty(day("2026-11-15T00:00:00Z")).await.unwrap(), 0);
         assert_eq!(trash.empty(day("2026-11-15T00:00:01Z")).await.unwrap(), 1);
         assert!(trash.give_back(&name, &id).await.is_err());
+    }
+
+    /// A name of 255 bytes, the most that file systems take, would be too long with a number in front.
+    #[tokio::test]
+    async fn a_long_name_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(LocalStore::new());
+        let root = BlobId::local(folder.path().join("state").to_string_lossy());
+        let trash = Trash::of(&StateStore::new(store.clone(), store, StateRoot::new(root))).unwrap();
+        let long = format!("{}.parquet", "é".repeat(123));
+        let file = folder.path().join(&long);
+        std::fs::write(&file, "rows").unwrap();
+        let id = BlobId::local(file.to_string_lossy());
+        let name = Trash::name("20261101T000000Z-00000000", 0, &id);
+        assert_eq!(name, format!("20261101T000000Z-00000000/00000000-{}", "é".repeat(100)));
+        trash.take(&id, &name).await.unwrap();
+        trash.give_back(&name, &id).await.unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "rows");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use chrono::{DateTime, Utc};
 use firn_model::BlobId;
 use firn_storage::{PutCondition, StorageError};
+use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -144,6 +145,31 @@ impl StateStore {
     /// What the store says.
     pub async fn discard_seen(&self, table_uuid: &str, name: &str) -> Result<(), StateError> {
         self.blobs().delete(&self.root().seen(table_uuid, name)).await?;
+        Ok(())
+    }
+
+    /// Removes what sweeps wrote that were killed before it counted: blobs of seen files other than `keep` that are older than `before`.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn discard_left_seen(
+        &self,
+        table_uuid: &str,
+        keep: &str,
+        before: DateTime<Utc>,
+    ) -> Result<(), StateError> {
+        let keep = self.root().seen(table_uuid, keep);
+        let mut listed = self.blobs().list(&self.root().seen(table_uuid, "seen-"));
+        let mut left = Vec::new();
+        while let Some(blob) = listed.next().await {
+            let blob = blob?;
+            if blob.id != keep && blob.last_modified < before {
+                left.push(blob.id);
+            }
+        }
+        for id in left {
+            self.blobs().delete(&id).await?;
+        }
         Ok(())
     }
 

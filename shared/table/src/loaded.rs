@@ -10,6 +10,7 @@ use iceberg::io::FileIO;
 use iceberg::spec::{FormatVersion, SnapshotRef, TableMetadata};
 
 use crate::arrow_types;
+use crate::catalog::metadata_file;
 use crate::error::TableError;
 use crate::ident::TableIdent;
 use crate::io::TableStore;
@@ -62,6 +63,21 @@ impl LoadedTable {
     /// The table's UUID, lower case with hyphens.
     pub fn uuid(&self) -> String {
         self.metadata.uuid().to_string()
+    }
+
+    /// The version of a table that another metadata file holds, whether a catalog ever named it or not. Its UUID tells whether it is this
+    /// table.
+    ///
+    /// # Errors
+    /// [`TableError::Read`] when the file cannot be read, [`TableError::Metadata`] when it is no metadata file.
+    pub async fn version_at(&self, location: &str) -> Result<LoadedTable, TableError> {
+        let bytes = self.read("a metadata file", location).await?;
+        let metadata = metadata_file::decode(&bytes).map_err(|source| TableError::Metadata {
+            ident: self.ident.clone(),
+            location: location.to_owned(),
+            source,
+        })?;
+        Ok(LoadedTable { metadata_location: location.to_owned(), metadata: Arc::new(metadata), ..self.clone() })
     }
 
     /// The table's format version.

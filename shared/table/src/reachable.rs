@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
+use firn_storage::StorageError;
+use futures::{StreamExt, stream};
 use iceberg::spec::{ManifestFile, SnapshotRef};
 use sha2::{Digest, Sha256};
 
@@ -38,8 +39,10 @@ pub enum RefersBy {
     Snapshot,
     /// A manifest list: a manifest.
     ManifestList,
-    /// An entry of a manifest of the head of a branch or of a tag: a data file, delete file or deletion vector that is live there.
+    /// An entry of a manifest of the current snapshot: a data file, delete file or deletion vector that is live there.
     Head,
+    /// An entry of a manifest of a tag, or of the head of another branch than `main`.
+    OtherHead,
     /// An entry of a manifest of another snapshot.
     OlderSnapshot,
     /// An entry that says that the file was removed. The file may be gone already.
@@ -76,16 +79,25 @@ pub struct WalkCounts {
 }
 
 /// A walk over everything that a table refers to. It may go on with a later version of the same table: then only what is new is read.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct ManifestWalk {
     snapshots: HashSet<i64>,
     manifests: HashSet<u128>,
     metadata: HashSet<u128>,
+    /// Manifest lists and manifests that are gone are passed over.
+    tolerant: bool,
     /// What was read so far.
     pub counts: WalkCounts,
 }
 
 impl ManifestWalk {
+    /// A walk that knows what this one has read and passes over manifest lists and manifests that are gone: for a version of the table that
+    /// no catalog may ever have named, whose writer may have cleaned up behind it.
+    #[must_use]
+    pub fn tolerant(&self) -> Self {
+        Self { tolerant: true, ..self.clone() }
+    }
+
     /// Reads what `table` refers to and was not read before. `map` sees each reference, entries on threads of their own; what it makes of
     /// them goes to `each`, many at a time.
     ///
@@ -102,18 +114,23 @@ impl ManifestWalk {
         let fresh: Vec<(String, RefersBy)> = fresh.collect();
         let seen = |(path, by): &(String, RefersBy)| map(&FileReference { path, by: *by, since_ms: None });
         each(fresh.iter().map(seen).collect());
-        // Heads first: an entry that they share with older snapshots counts as live.
+        // Heads first: an entry that they share with older snapshots counts as live; and that of `main` before all.
         let heads: HashSet<i64> = table.history()?.refs.into_iter().map(|reference| reference.snapshot_id).collect();
-        for of_heads in [true, false] {
+        let by = |id: i64| match id {
+            id if Some(id) == table.metadata.current_snapshot_id() => RefersBy::Head,
+            id if heads.contains(&id) => RefersBy::OtherHead,
+            _ => RefersBy::OlderSnapshot,
+        };
+        for refers in [RefersBy::Head, RefersBy::OtherHead, RefersBy::OlderSnapshot] {
             let snapshots: Vec<SnapshotRef> = table
                 .metadata
                 .snapshots()
-                .filter(|snapshot| heads.contains(&snapshot.snapshot_id()) == of_heads)
+                .filter(|snapshot| by(snapshot.snapshot_id()) == refers)
                 .filter(|snapshot| self.snapshots.insert(snapshot.snapshot_id()))
                 .cloned()
                 .collect();
             self.counts.snapshots += snapshots.len() as u64;
-            self.lists(table, snapshots, of_heads, &map, &mut each).await?;
+            self.lists(table, snapshots, refers, &map, &mut each).await?;
         }
         Ok(())
     }
@@ -122,7 +139,7 @@ impl ManifestWalk {
         &mut self,
         table: &LoadedTable,
         snapshots: Vec<SnapshotRef>,
-        of_heads: bool,
+        refers: RefersBy,
         map: &Arc<M>,
         each: &mut E,
     ) -> Result<(), TableError>
@@ -136,7 +153,11 @@ impl ManifestWalk {
             Ok::<_, TableError>((snapshot, manifests))
         });
         let mut reads = reads.buffered(AT_ONCE);
-        while let Some((snapshot, mut manifests)) = reads.try_next().await? {
+        while let Some(read) = reads.next().await {
+            let (snapshot, mut manifests) = match read {
+                Err(error) if self.tolerant && is_gone(&error) => continue,
+                read => read?,
+            };
             manifests.retain(|manifest| self.manifests.insert(fingerprint(&manifest.manifest_path)));
             let since_ms = Some(snapshot.timestamp_ms());
             let list = FileReference { path: snapshot.manifest_list(), by: RefersBy::Snapshot, since_ms };
@@ -147,7 +168,16 @@ impl ManifestWalk {
             }));
             each(seen);
             self.counts.manifests += manifests.len() as u64;
-            self.entries(table, manifests, of_heads, map, each).await?;
+            if !self.tolerant {
+                self.entries(table, manifests, refers, map, each).await?;
+                continue;
+            }
+            for manifest in manifests {
+                match self.entries(table, vec![manifest], refers, map, each).await {
+                    Err(error) if is_gone(&error) => {}
+                    read => read?,
+                }
+            }
         }
         Ok(())
     }
@@ -156,7 +186,7 @@ impl ManifestWalk {
         &mut self,
         table: &LoadedTable,
         manifests: Vec<ManifestFile>,
-        of_heads: bool,
+        refers: RefersBy,
         map: &Arc<M>,
         each: &mut E,
     ) -> Result<(), TableError>
@@ -172,11 +202,7 @@ impl ManifestWalk {
         let decode = move |content: Bytes, manifest: &ManifestFile, (): &()| {
             let mut seen = Vec::new();
             every_entry(&content, |entry| {
-                let by = match (entry.live, of_heads) {
-                    (true, true) => RefersBy::Head,
-                    (true, false) => RefersBy::OlderSnapshot,
-                    (false, _) => RefersBy::Removed,
-                };
+                let by = if entry.live { refers } else { RefersBy::Removed };
                 let since_ms = since(&known, entry.snapshot_id.unwrap_or(manifest.added_snapshot_id));
                 seen.push(map(&FileReference { path: entry.path, by, since_ms }));
             })?;
@@ -190,6 +216,11 @@ impl ManifestWalk {
         let at_once = AtOnce { manifests: AT_ONCE, bytes: BYTES_AT_ONCE };
         decode_each(table, manifests.into_iter().map(|manifest| (manifest, ())), at_once, decode, count).await
     }
+}
+
+/// Whether a file is not there.
+fn is_gone(error: &TableError) -> bool {
+    matches!(error, TableError::Read { source: StorageError::NotFound { .. }, .. })
 }
 
 /// When a snapshot was made, where it is still known.

@@ -29,7 +29,7 @@ pub struct ExpiryFinished {
     pub expired: u64,
     /// Branches and tags that were removed.
     pub refs_removed: u64,
-    /// Snapshots that a tag or the head of another branch keeps, and with them their files.
+    /// Snapshots that a tag or the head of another branch keeps; the bytes of their files are in [`SweepFinished::pinned_bytes`].
     pub pinned: u64,
     /// Commits that were sent.
     pub tries: u64,
@@ -79,6 +79,8 @@ pub struct SweepFinished {
     pub listed: u64,
     /// Files that the head of a branch or a tag refers to.
     pub live: u64,
+    /// Bytes of live files that only tags and branches other than `main` need.
+    pub pinned_bytes: u64,
     /// Files that only older snapshots refer to.
     pub replaced: u64,
     /// Bytes of those.

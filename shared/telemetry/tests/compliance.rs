@@ -299,6 +299,7 @@ fn maintenance_ends_with_one_event_a_table() {
         listed: 9,
         live: 4,
         replaced: 2,
+        pinned_bytes: 7,
         replaced_bytes: 20,
         unreferenced: 1,
         deleted: 2,
@@ -326,7 +327,7 @@ fn maintenance_ends_with_one_event_a_table() {
         lines[1],
         json!({
             "event": "sweepFinished", "outcome": "failed", "dataset": "spans", "table": "iot.spans", "invocation": "i", "receipt": "r",
-            "dryRun": false, "reason": "because", "listed": 9, "live": 4, "replaced": 2, "replacedBytes": 20, "unreferenced": 1,
+            "dryRun": false, "reason": "because", "listed": 9, "live": 4, "pinnedBytes": 7, "replaced": 2, "replacedBytes": 20, "unreferenced": 1,
             "deleted": 2, "deletedBytes": 200, "kept": { "too young": 1 }, "durationMs": 8, "peakRssBytes": null,
             "counters": { "firn_maintenance_failures_total": 1, "firn_orphans_deleted_total": 2 }
         })

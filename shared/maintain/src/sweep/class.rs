@@ -9,6 +9,8 @@ use crate::sweep::places::Places;
 const DATA: [&str; 3] = [".parquet", ".avro", ".orc"];
 /// Endings of metadata files.
 const METADATA: [&str; 3] = [".avro", ".puffin", ".stats"];
+/// Writers of tables of version 3 put deletion vectors beside the data.
+const VECTORS: &str = ".puffin";
 /// Endings of table metadata, plain and compressed: `.gz` stands before the ending in newer writers, behind it in older ones (Iceberg spec,
 /// "Appendix F", and `write.metadata.compression-codec`).
 const TABLE_METADATA: [&str; 2] = [".metadata.json", ".metadata.json.gz"];
@@ -20,7 +22,7 @@ const SIDECARS: [&str; 4] = ["tantivy", "bloom", "ndv", "none"];
 pub enum FileClass {
     /// A data or delete file below a data path of the table.
     Data,
-    /// A manifest, manifest list, metadata file or statistics below the metadata path.
+    /// A manifest, manifest list, metadata file or statistics below the metadata path, or deletion vectors below a data path.
     Metadata,
     /// A sidecar of the data file with this UUID.
     Sidecar(Uuid),
@@ -73,6 +75,7 @@ pub fn classify(id: &BlobId, places: &Places) -> FileClass {
     let below_data = places.data.iter().filter_map(|folder| folder.rest(id)).next();
     match below_data {
         Some(name) if DATA.iter().any(|ending| name.ends_with(ending)) && !is_hidden(name) => FileClass::Data,
+        Some(name) if name.ends_with(VECTORS) && !is_hidden(name) => FileClass::Metadata,
         _ => FileClass::Unknown,
     }
 }
@@ -111,6 +114,7 @@ mod tests {
             "metadata/n.metadata.json.gz",
             "metadata/s.puffin",
             "metadata/s.stats",
+            "data/day=1/vectors.puffin",
         ] {
             assert_eq!(class(&format!("wh/t/{key}")), FileClass::Metadata, "{key}");
         }
@@ -121,6 +125,8 @@ mod tests {
             "data/a.PARQUET",
             "data/_temporary/0/a.parquet",
             "data/.staging/a.parquet",
+            "data/.staging/a.puffin",
+            "s.puffin",
             "data/_SUCCESS",
             "metadata/version-hint.text",
             "metadata/a.parquet",

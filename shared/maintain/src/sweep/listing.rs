@@ -19,6 +19,18 @@ const REFERRED: u8 = 1;
 const LIVE: u8 = 2;
 const DOUBLED: u8 = 4;
 const GOES: u8 = 8;
+const CURRENT: u8 = 16;
+
+/// What refers to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Referred {
+    /// The metadata, or the current snapshot.
+    Current,
+    /// A tag or the head of a branch other than `main`.
+    Pinned,
+    /// An older snapshot.
+    Older,
+}
 
 /// What is kept of a listed file.
 #[derive(Debug)]
@@ -148,6 +160,8 @@ pub struct Remembered {
     pub doubled: bool,
     /// Which data file it is, or belongs to, for sidecars.
     pub owner: u64,
+    /// Live by a tag or the head of a branch other than `main` alone.
+    pub pinned: bool,
     /// Marked by [`Listing::mark_goes`].
     pub goes: bool,
 }
@@ -161,10 +175,14 @@ impl Listing {
     }
 
     /// Marks every file of this identity as referred to.
-    pub fn mark_referred(&self, place: Place, live: bool) {
+    pub fn mark_referred(&self, place: Place, by: Referred) {
         let shard = &self.shards[usize::from(place.shard)];
         let at = place.at as usize;
-        let flags = if live { REFERRED | LIVE } else { REFERRED };
+        let flags = match by {
+            Referred::Current => REFERRED | LIVE | CURRENT,
+            Referred::Pinned => REFERRED | LIVE,
+            Referred::Older => REFERRED,
+        };
         shard[at].flags.fetch_or(flags, Ordering::Relaxed);
         if shard[at].flags.load(Ordering::Relaxed) & DOUBLED != 0 {
             let print = shard[at].print;
@@ -213,6 +231,7 @@ fn remembered(entry: &Entry) -> Remembered {
         bytes: entry.size.bytes(),
         doubled: flags & DOUBLED != 0,
         owner: entry.owner,
+        pinned: flags & (LIVE | CURRENT) == LIVE,
         goes: flags & GOES != 0,
     }
 }
@@ -274,7 +293,10 @@ mod tests {
         assert_eq!((listing.objects, listing.bytes), (3, 30));
         let print = |key: &str| Fingerprint::of(&blob(key, "2026-11-01T00:00:00Z").id);
         let spaced = listing.find(print("t/data/a b.parquet")).unwrap();
-        listing.mark_referred(spaced, true);
+        listing.mark_referred(spaced, Referred::Pinned);
+        assert!(listing.remembered(spaced).pinned);
+        listing.mark_referred(spaced, Referred::Current);
+        assert!(!listing.remembered(spaced).pinned, "the current snapshot has it, too");
         let states: Vec<(FileState, bool)> = listing.iter().map(|(_, found)| (found.state, found.doubled)).collect();
         assert_eq!(states.iter().filter(|found| **found == (FileState::Live, true)).count(), 2, "{states:?}");
         let alone = listing.find(print("t/data/c.parquet")).unwrap();
@@ -283,7 +305,7 @@ mod tests {
         assert_eq!(found.modified, Some("2026-11-01T00:00:01Z".parse().unwrap()), "never older than it is");
         listing.mark_goes(alone);
         assert!(listing.remembered(alone).goes);
-        listing.mark_referred(alone, false);
+        listing.mark_referred(alone, Referred::Older);
         assert_eq!(listing.remembered(alone).state, FileState::Replaced);
         assert_eq!(listing.find(print("t/data/d.parquet")), None);
     }

@@ -11,7 +11,7 @@ use firn_table::{FileReference, LoadedTable, ManifestWalk, RefersBy};
 use futures::{StreamExt, stream};
 
 use crate::identity::{Fingerprint, PathForm};
-use crate::sweep::listing::{Listing, owner_of};
+use crate::sweep::listing::{Listing, Referred, owner_of};
 use crate::sweep::places::Places;
 use crate::sweep::stop::SweepStop;
 
@@ -45,11 +45,13 @@ struct Noted {
     trouble: Option<SweepStop>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Form {
     example: String,
-    /// A file of this form is older than the listing.
+    /// A file of this form that has to be there is older than the listing.
     expected: bool,
+    /// One that may be gone is older than the listing: in the log, or removed.
+    doubtful: bool,
     found: bool,
 }
 
@@ -96,12 +98,39 @@ impl Marker {
             return Err(SweepStop::ManyUnlisted(MOST_UNLISTED));
         }
         self.look_up(table, unlisted).await?;
-        let noted = self.noted();
-        match noted.forms.iter().find(|(_, form)| form.expected && !form.found) {
-            None => Ok(()),
-            Some((form, seen)) => {
-                Err(SweepStop::FormNotFound { form: form.to_string(), example: seen.example.clone() })
+        self.check_forms(table).await
+    }
+
+    /// Whether each form of path was found in the listing, or nothing of it is there any more.
+    async fn check_forms(&self, table: &LoadedTable) -> Result<(), SweepStop> {
+        let unfound: Vec<(PathForm, Form)> = {
+            let noted = self.noted();
+            let unfound = noted.forms.iter().filter(|(_, form)| !form.found && (form.expected || form.doubtful));
+            unfound.map(|(form, seen)| (form.clone(), seen.clone())).collect()
+        };
+        for (form, seen) in unfound {
+            if seen.expected || table.blobs().exists(&table.blob_id(&seen.example)?).await? {
+                return Err(SweepStop::FormNotFound { form: form.to_string(), example: seen.example });
             }
+        }
+        Ok(())
+    }
+
+    /// Marks what a version that the catalog does not name refers to, as far as it is still there. `walk` knows what was read before.
+    ///
+    /// # Errors
+    /// [`SweepStop`]: what cannot be read or told apart.
+    pub(crate) async fn protect(self: &Arc<Self>, walk: &ManifestWalk, version: &LoadedTable) -> Result<(), SweepStop> {
+        let marker = Arc::clone(self);
+        // Nothing of it is current, and what is missing stops nothing: it counts as committed after the listing.
+        let map = move |reference: &FileReference<'_>| {
+            let by = RefersBy::OlderSnapshot;
+            marker.mark(&FileReference { path: reference.path, by, since_ms: Some(i64::MAX) });
+        };
+        walk.tolerant().run(version, map, |_: Vec<()>| {}).await?;
+        match self.noted().trouble.take() {
+            Some(trouble) => Err(trouble),
+            None => Ok(()),
         }
     }
 
@@ -147,15 +176,31 @@ impl Marker {
             let seen = noted.forms.entry(form).or_insert_with(|| Form {
                 example: path.to_owned(),
                 expected: false,
+                doubtful: false,
                 found: false,
             });
-            seen.expected |= old;
             seen.found |= place.is_some();
+            match (old, reference.by.must_exist()) {
+                (true, true) if !seen.expected => {
+                    path.clone_into(&mut seen.example);
+                    seen.expected = true;
+                }
+                // The last of them is the one most likely to be there still.
+                (true, false) if !seen.expected && place.is_none() => {
+                    path.clone_into(&mut seen.example);
+                    seen.doubtful = true;
+                }
+                _ => {}
+            }
         }
         let owner = owner_of(&id);
         if let Some(place) = place {
-            let live = !matches!(reference.by, RefersBy::OlderSnapshot | RefersBy::Removed);
-            self.listing.mark_referred(place, live);
+            let by = match reference.by {
+                RefersBy::OlderSnapshot | RefersBy::Removed => Referred::Older,
+                RefersBy::OtherHead => Referred::Pinned,
+                _ => Referred::Current,
+            };
+            self.listing.mark_referred(place, by);
             if self.listing.remembered(place).owner != owner {
                 self.noted().owners.insert(owner);
             }

@@ -17,6 +17,7 @@ pub mod report;
 pub mod run;
 pub mod seen;
 pub mod stop;
+mod unknown_metadata;
 
 pub use decide::{DeleteReason, FileFacts, KeepReason, OrphanDecision, Owner, SweepRules, decide_orphan};
 pub use neighbours::Neighbours;

@@ -37,6 +37,9 @@ impl Planned {
         let mut due = 0;
         for (_, file) in listing.iter() {
             receipt.states.add(file.state);
+            if file.pinned {
+                receipt.pinned_bytes += file.bytes;
+            }
             match file.state {
                 FileState::Replaced => receipt.replaced_bytes += file.bytes,
                 FileState::Unreferenced => receipt.unreferenced_bytes += file.bytes,

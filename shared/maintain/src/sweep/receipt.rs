@@ -44,6 +44,9 @@ pub struct Receipt {
     pub metadata: Option<MetadataRead>,
     /// Files by state.
     pub states: StateCounts,
+    /// Bytes of live files that only tags and branches other than `main` need, to a thousandth.
+    #[serde(default)]
+    pub pinned_bytes: u64,
     /// Bytes of files that only older snapshots need, to a thousandth.
     pub replaced_bytes: u64,
     /// Bytes of files that nothing refers to, to a thousandth.

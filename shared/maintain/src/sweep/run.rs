@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use firn_config::{Maintenance, hours};
 use firn_state::{Read, StateError, StateStore, SweepRecord, Version};
 use firn_storage::{Clock, StorageError};
@@ -26,12 +26,16 @@ use crate::sweep::receipt::{ListingCounts, MetadataRead, Receipt, RulesUsed, Und
 use crate::sweep::report::SweepReport;
 use crate::sweep::seen::{Memory, Seen, is_held, memory};
 use crate::sweep::stop::SweepStop;
+use crate::sweep::unknown_metadata::UnknownMetadata;
 use crate::trash::{TRASH_DAYS, Trash};
 
 /// Folders with metadata files that are remembered: more than two are another table's anyway.
 const METADATA_FOLDERS: usize = 100;
 /// Names that cannot be used, as far as the receipt has them.
 const ODD_NAMES: usize = 5;
+
+/// What a sweep had seen and never came to count is removed when it is older: its sweep has ended.
+const LEFT_BEHIND: TimeDelta = TimeDelta::days(1);
 
 /// What a sweep works with.
 #[derive(Debug, Clone, Copy)]
@@ -131,6 +135,14 @@ pub(crate) async fn write_receipt(state: &StateStore, receipt: &Receipt) -> Resu
     state.write(&address, receipt).await.map(|_| ())
 }
 
+/// What was listed.
+struct Listed {
+    files: Listing,
+    /// Folders with metadata files, each with one of them.
+    metadata_folders: Vec<(String, String)>,
+    unknown_metadata: UnknownMetadata,
+}
+
 struct Sweep<'a> {
     tools: SweepTools<'a>,
     job: &'a TableJob,
@@ -155,14 +167,24 @@ impl Sweep<'_> {
             .await?;
         let now = self.now(&first, &places).await?;
         // The listing first, the metadata after it: what is committed in between is referred to, and what is listed before is older.
-        let (listing, folders) = in_time(deadline, "its folders were listed", self.list(&first, &places, now)).await?;
-        let listing = Arc::new(listing);
+        let listed = in_time(deadline, "its folders were listed", self.list(&first, &places, now)).await?;
+        let Listed { files, metadata_folders, unknown_metadata } = listed;
+        let listing = Arc::new(files);
         let table = tools.catalog.load(&self.job.table).await?;
         same_table(&first, &table, &places)?;
-        no_table_inside(&table, &places, &folders)?;
+        no_table_inside(&table, &places, &metadata_folders)?;
         let mut walk = ManifestWalk::default();
         let marker = Arc::new(Marker::new(listing.clone(), places.clone(), table.clone(), now));
-        in_time(deadline, "its manifests were read", marker.run(&mut walk, &table)).await?;
+        let warnings = &mut self.receipt.warnings;
+        let read = async {
+            let unknown = unknown_metadata.look_into(&table, warnings).await?;
+            marker.run(&mut walk, &table).await?;
+            for version in &unknown {
+                marker.protect(&walk, version).await?;
+            }
+            Ok::<_, SweepStop>(())
+        };
+        in_time(deadline, "its manifests were read", read).await?;
         let history = table.history()?;
         self.receipt.metadata = Some(MetadataRead {
             location: table.metadata_location.clone(),
@@ -250,13 +272,9 @@ impl Sweep<'_> {
     }
 
     /// Lists every folder, and notes in which there are metadata files.
-    async fn list(
-        &mut self,
-        table: &LoadedTable,
-        places: &Places,
-        now: DateTime<Utc>,
-    ) -> Result<(Listing, Vec<(String, String)>), SweepStop> {
+    async fn list(&mut self, table: &LoadedTable, places: &Places, now: DateTime<Utc>) -> Result<Listed, SweepStop> {
         let mut builder = ListingBuilder::default();
+        let mut unknown_metadata = UnknownMetadata::beside(table)?;
         let mut metadata_folders: Vec<(String, String)> = Vec::new();
         let mut odd: Vec<String> = Vec::new();
         let mut odd_count = 0_u64;
@@ -281,10 +299,13 @@ impl Sweep<'_> {
                 }
                 if let Some((parent, _)) = blob.id.key.rsplit_once('/')
                     && is_metadata_file(&blob.id.key)
-                    && metadata_folders.len() < METADATA_FOLDERS
-                    && metadata_folders.iter().all(|(known, _)| known != parent)
                 {
-                    metadata_folders.push((parent.to_owned(), blob.id.to_string()));
+                    unknown_metadata.note(&blob);
+                    if metadata_folders.len() < METADATA_FOLDERS
+                        && metadata_folders.iter().all(|(known, _)| known != parent)
+                    {
+                        metadata_folders.push((parent.to_owned(), blob.id.to_string()));
+                    }
                 }
                 builder.add(&blob, classify(&blob.id, places));
             }
@@ -295,14 +316,14 @@ impl Sweep<'_> {
                 format!("{odd_count} blobs have names that cannot be used and stay, such as {}", odd.join(", "));
             self.receipt.warnings.push(warning);
         }
-        let listing = builder.finish();
+        let files = builder.finish();
         self.receipt.listing = Some(ListingCounts {
             folders: places.listed.iter().map(Folder::to_string).collect(),
-            objects: listing.objects,
-            bytes: listing.bytes,
+            objects: files.objects,
+            bytes: files.bytes,
             began: text(now),
         });
-        Ok((listing, metadata_folders))
+        Ok(Listed { files, metadata_folders, unknown_metadata })
     }
 
     async fn seen(
@@ -392,6 +413,9 @@ impl Sweep<'_> {
             Ok(_) => {
                 if let Some(before) = before {
                     state.discard_seen(&uuid, &before.value.seen).await?;
+                }
+                if let Err(error) = state.discard_left_seen(&uuid, &seen, now - LEFT_BEHIND).await {
+                    tracing::info!(%error, "what killed sweeps had seen was not removed");
                 }
                 Ok(())
             }

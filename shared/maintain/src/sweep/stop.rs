@@ -97,6 +97,18 @@ pub enum SweepStop {
         /// The other table's metadata.
         found: String,
     },
+    /// A later version of the table is there, built on versions that the catalog does not know.
+    #[error(
+        "`{found}` is a later version of this table than the one that the catalog names (`{named}`), and builds on others that it does not know: \
+         another catalog goes on with the table, and its files would look like orphans here; look after the table there. After a return to an \
+         older version the next commit ends this"
+    )]
+    Ahead {
+        /// The later version.
+        found: String,
+        /// The version that the catalog names.
+        named: String,
+    },
     /// Another table of the catalog shares a folder with this one.
     #[error(
         "{mine} and {its} of table `{other}` overlap: one table's files would be the other's orphans; give each a location of its own"

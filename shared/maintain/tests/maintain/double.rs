@@ -15,7 +15,8 @@ use firn_storage::{
     StorageError,
 };
 use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
+use tokio::sync::Notify;
 
 /// What a test may do to a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,20 @@ pub enum Fault {
     LosesDelete,
     /// A delete of it takes until then.
     SlowDelete(Instant),
+    /// A delete of it is done, and the answer never comes.
+    HangsAfterDelete,
+    /// A delete of it is not allowed.
+    DeniesDelete,
+    /// To undelete it never ends.
+    HangsUndelete,
+    /// A write of it fails.
+    Unwritable,
+    /// Nobody may look at it.
+    Hidden,
+}
+
+fn unavailable(id: &BlobId) -> StorageError {
+    StorageError::Unavailable { blob: Box::new(id.clone()), detail: "no answer".into() }
 }
 
 /// Whether the account keeps what is deleted.
@@ -59,6 +74,29 @@ pub struct Double {
     pub faults: Mutex<BTreeMap<String, Fault>>,
     pub deleted: Mutex<BTreeMap<BlobId, Bytes>>,
     pub kept: Mutex<Kept>,
+    /// Files of a size and time that the listing of this folder has beside those that are there.
+    pub generated: Mutex<Option<Generated>>,
+    /// Somebody came to something that never ends.
+    pub hangs: Notify,
+}
+
+/// Files that are only listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generated {
+    pub folder: BlobId,
+    pub files: u64,
+    pub time: DateTime<Utc>,
+}
+
+impl Generated {
+    fn list(self) -> impl Iterator<Item = ListedBlob> + Send {
+        let Generated { folder, files, time } = self;
+        (0..files).map(move |number| {
+            let key =
+                format!("{}data/time_hour_day=2026-11-{:02}/00000-{number}-0ff6eabd.parquet", folder.key, number % 28);
+            ListedBlob { id: folder.with_key(key), size: number, etag: "generated".into(), last_modified: time }
+        })
+    }
 }
 
 impl fmt::Debug for Double {
@@ -69,17 +107,35 @@ impl fmt::Debug for Double {
 
 impl Double {
     pub fn new(inner: MemoryStore) -> Self {
-        Self { inner, faults: Mutex::default(), deleted: Mutex::default(), kept: Mutex::new(Kept::Days(14)) }
+        Self {
+            inner,
+            faults: Mutex::default(),
+            deleted: Mutex::default(),
+            kept: Mutex::new(Kept::Days(14)),
+            generated: Mutex::default(),
+            hangs: Notify::new(),
+        }
     }
 
-    /// For keys that end so.
+    /// For keys that end so, or have it in them where it ends in a star.
     pub fn fault(&self, ending: &str, fault: Fault) {
         self.faults.lock().unwrap().insert(ending.to_owned(), fault);
     }
 
     fn find(&self, id: &BlobId) -> Option<Fault> {
         let faults = self.faults.lock().unwrap();
-        faults.iter().find(|(ending, _)| id.key.ends_with(*ending)).map(|(_, fault)| fault.clone())
+        let is_meant = |text: &str| match text.strip_suffix('*') {
+            Some(part) => id.key.contains(part),
+            None => id.key.ends_with(text),
+        };
+        faults.iter().find(|(text, _)| is_meant(text)).map(|(_, fault)| fault.clone())
+    }
+
+    fn check_writable(&self, id: &BlobId) -> Result<(), StorageError> {
+        match self.find(id) {
+            Some(Fault::Unwritable) => Err(unavailable(id)),
+            _ => Ok(()),
+        }
     }
 
     async fn hang(&self, id: &BlobId) {
@@ -102,6 +158,9 @@ impl BlobStore for Double {
     }
 
     async fn properties(&self, id: &BlobId) -> Result<BlobProperties, StorageError> {
+        if self.find(id) == Some(Fault::Hidden) {
+            return Err(StorageError::Denied { blob: Box::new(id.clone()), detail: "403".into() });
+        }
         self.inner.properties(id).await
     }
 
@@ -112,29 +171,30 @@ impl BlobStore for Double {
         condition: PutCondition,
         lease: Option<&LeaseId>,
     ) -> Result<BlobProperties, StorageError> {
+        self.check_writable(id)?;
         self.inner.put_leased(id, data, condition, lease).await
     }
 
     async fn upload(&self, id: &BlobId) -> Result<Box<dyn BlobUpload>, StorageError> {
+        self.check_writable(id)?;
         self.inner.upload(id).await
     }
 
     fn list(&self, prefix: &BlobId) -> BoxStream<'_, Result<ListedBlob, StorageError>> {
-        let listed = self.inner.list(prefix);
+        let generated = self.generated.lock().unwrap().clone().filter(|generated| generated.folder == *prefix);
+        let more = generated.into_iter().flat_map(Generated::list).map(Ok);
+        let listed = self.inner.list(prefix).chain(stream::iter(more));
         let changed = listed.filter_map(move |blob| async move {
             let blob = blob.unwrap();
             match self.find(&blob.id) {
                 Some(Fault::HangsListing) => std::future::pending().await,
-                Some(Fault::Unlisted) => None,
+                Some(Fault::Unlisted | Fault::Hidden) => None,
                 Some(Fault::Time(last_modified)) => Some(Ok(ListedBlob { last_modified, ..blob })),
                 Some(Fault::Odd) => {
                     let detail = "no blob can have this name".to_owned();
                     Some(Err(StorageError::Invalid { blob: Box::new(blob.id), detail }))
                 }
-                Some(Fault::EndsListing) => {
-                    let detail = "no answer".to_owned();
-                    Some(Err(StorageError::Unavailable { blob: Box::new(blob.id), detail }))
-                }
+                Some(Fault::EndsListing) => Some(Err(unavailable(&blob.id))),
                 _ => Some(Ok(blob)),
             }
         });
@@ -157,6 +217,9 @@ impl BlobStore for Double {
     ) -> Result<Deleted, StorageError> {
         match self.find(id) {
             Some(Fault::Leased) => return Err(StorageError::Leased { blob: Box::new(id.clone()) }),
+            Some(Fault::DeniesDelete) => {
+                return Err(StorageError::Denied { blob: Box::new(id.clone()), detail: "403".into() });
+            }
             Some(Fault::SlowDelete(until)) => tokio::time::sleep_until(until.into()).await,
             Some(Fault::Gone) => {
                 self.inner.delete(id).await?;
@@ -168,10 +231,14 @@ impl BlobStore for Double {
         if let Some(data) = data {
             self.deleted.lock().unwrap().insert(id.clone(), data);
         }
-        if self.find(id) == Some(Fault::LosesDelete) {
-            return Err(StorageError::Unavailable { blob: Box::new(id.clone()), detail: "no answer".into() });
+        match self.find(id) {
+            Some(Fault::LosesDelete) => Err(unavailable(id)),
+            Some(Fault::HangsAfterDelete) => {
+                self.hangs.notify_one();
+                std::future::pending().await
+            }
+            _ => Ok(deleted),
         }
-        Ok(deleted)
     }
 
     async fn time(&self, id: &BlobId) -> Result<Option<DateTime<Utc>>, StorageError> {
@@ -187,8 +254,13 @@ impl BlobStore for Double {
     }
 
     async fn undelete(&self, id: &BlobId) -> Result<(), StorageError> {
-        if self.find(id) == Some(Fault::StaysDeleted) {
-            return Ok(());
+        match self.find(id) {
+            Some(Fault::StaysDeleted) => return Ok(()),
+            Some(Fault::HangsUndelete) => {
+                self.hangs.notify_one();
+                std::future::pending().await
+            }
+            _ => {}
         }
         let data = self.deleted.lock().unwrap().remove(id);
         let data = data.ok_or_else(|| StorageError::NotFound { blob: Box::new(id.clone()) })?;

@@ -5,6 +5,7 @@ use firn_maintain::{TableSweep, Verdict};
 use firn_state::AbandonedOutputs;
 use firn_table::sidecar_uuid;
 
+use crate::double::Fault;
 use crate::lake::{Lake, WAREHOUSE, name};
 
 fn url(file: &str) -> String {
@@ -52,6 +53,30 @@ async fn hourly_sweeps_leave_a_restored_file_alone_for_seven_days() {
     assert_eq!(bring_back(&lake, &swept).await, [("lost.parquet".to_owned(), Restored::Back)]);
     // Seven days, and the grace of an hour.
     assert_eq!(hours_until_it_goes(&lake, "lost.parquet").await, 7 * 24 + 1);
+}
+
+/// A restore that was killed, or that a sweep overtakes: what is back already is left alone, too.
+#[tokio::test]
+async fn a_sweep_beside_a_restore_takes_nothing_away_again() {
+    let lake = with_orphans(&["lost-1.parquet", "lost-2.parquet"]).await;
+    let (swept, heard) = lake.sweep_twice("t").await;
+    assert_eq!(heard.names(Verdict::Deleted).len(), 2);
+    // As on an account, where a file that comes back is as old as it was.
+    lake.store.fault("lost-1.parquet", Fault::Time(lake.now() - chrono::TimeDelta::hours(48)));
+    lake.store.fault("lost-2.parquet", Fault::HangsUndelete);
+    tokio::select! {
+        _ = bring_back(&lake, &swept) => panic!("it hangs at the second file"),
+        () = lake.store.hangs.notified() => {}
+    }
+    assert!(lake.exists(&url("lost-1.parquet")).await);
+    for _ in 0..3 {
+        let (swept, heard) = lake.sweep("t").await;
+        assert_eq!(heard.names(Verdict::Deleted), [""; 0], "{swept:?}");
+        lake.hours(2);
+    }
+    lake.store.fault("lost-2.parquet", Fault::Gone);
+    let told = bring_back(&lake, &swept).await;
+    assert_eq!(told, [("lost-1.parquet".to_owned(), Restored::There), ("lost-2.parquet".to_owned(), Restored::Back)]);
 }
 
 /// A file that a merge is known to have left behind counts as seen since then: not when it was restored.

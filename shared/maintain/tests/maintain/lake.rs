@@ -35,7 +35,7 @@ pub struct Lake {
     _folder: TempDir,
     pub clock: Clock,
     pub store: Arc<Double>,
-    pub state_blobs: MemoryStore,
+    pub state_blobs: Arc<Double>,
     pub state: StateStore,
     pub catalog: Timed,
     pool: SqlitePool,
@@ -107,9 +107,10 @@ impl Lake {
         .unwrap();
         let clock = Clock::manual("2020-01-01T00:00:00Z".parse().unwrap());
         let store = Arc::new(Double::new(MemoryStore::with_clock(clock.clone())));
-        let state_blobs = MemoryStore::with_clock(clock.clone());
+        let memory = MemoryStore::with_clock(clock.clone());
+        let state_blobs = Arc::new(Double::new(memory.clone()));
         let root = BlobId { account: "acct".into(), container: "firn-state".into(), key: String::new() };
-        let state = StateStore::new(Arc::new(state_blobs.clone()), Arc::new(state_blobs.clone()), StateRoot::new(root));
+        let state = StateStore::new(state_blobs.clone(), Arc::new(memory), StateRoot::new(root));
         let tables = TableStore::new(store.clone()).with_default_account(Some("acct"));
         let inner = SqlCatalog::open(&database, "lake", tables).await.unwrap();
         let catalog = Timed { inner, clock: clock.clone() };
@@ -169,6 +170,12 @@ impl Lake {
             .await
             .unwrap();
         self.load(table).await
+    }
+
+    /// The catalog forgets a table; its files stay.
+    pub async fn forget(&self, table: &str) {
+        let forget = sqlx::query("DELETE FROM iceberg_tables WHERE table_name = $1").bind(table);
+        assert_eq!(forget.execute(&self.pool).await.unwrap().rows_affected(), 1);
     }
 
     /// Points the catalog to another metadata file.

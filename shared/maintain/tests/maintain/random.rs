@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use chrono::TimeDelta;
+use firn_maintain::sweep::SweepStop;
 use firn_maintain::{FileState, SweepOutcome, Verdict};
+use firn_storage::Clock;
 use iceberg::spec::SnapshotRetention;
 
 use crate::lake::{Change, Lake, WAREHOUSE, name};
@@ -209,7 +212,26 @@ impl World {
                 self.reference_went = !self.lake.expire("t").await.plan.refs.is_empty();
                 (true, "expire")
             }
-            72..=84 => {
+            72..=73 => {
+                let (one, other) = tokio::join!(self.lake.sweep("t"), self.lake.sweep("t"));
+                for (swept, heard) in [one, other] {
+                    assert!(matches!(swept.outcome, SweepOutcome::Done), "{swept:?}");
+                    self.deleted += heard.names(Verdict::Deleted).len() as u64;
+                }
+                (true, "two sweeps")
+            }
+            74..=75 => {
+                // A machine whose clock is wrong: by minutes it may be, by more nothing goes.
+                let minutes = [-600_000, -11, -9, 9, 11, 600_000][self.random.below(6)];
+                let wrong = Clock::manual(self.lake.now() + TimeDelta::minutes(minutes));
+                let (swept, heard) = self.lake.sweep_with("t", &self.lake.catalog, &wrong, false).await;
+                let far = matches!(swept.outcome, SweepOutcome::Stopped(SweepStop::Clock { .. }));
+                assert_eq!(far, minutes.abs() > 10, "{minutes}: {swept:?}");
+                self.deleted += heard.names(Verdict::Deleted).len() as u64;
+                assert!(!far || heard.0.is_empty());
+                (true, "a wrong clock")
+            }
+            76..=84 => {
                 let (swept, heard) = self.lake.sweep("t").await;
                 assert!(matches!(swept.outcome, SweepOutcome::Done), "{swept:?}");
                 self.deleted += heard.names(Verdict::Deleted).len() as u64;

@@ -1,8 +1,10 @@
 //! The undo of a sweep, by a store that keeps deleted blobs (the emulator has no such thing).
 
+use std::time::{Duration, Instant};
+
 use firn_maintain::restore::{Restored, RestoredFile, restore};
-use firn_maintain::sweep::Undo;
-use firn_maintain::{SweepOutcome, TableSweep, Verdict};
+use firn_maintain::sweep::{DeletionOutcome, ReceiptPart, Undo};
+use firn_maintain::{Receipt, SweepOutcome, TableSweep, Verdict};
 use firn_storage::BlobStore;
 
 use crate::double::{Fault, Kept};
@@ -84,6 +86,54 @@ async fn a_deletion_whose_answer_was_lost_is_brought_back_too() {
     assert!(!lake.exists(&format!("{WAREHOUSE}/t/data/lost-1.parquet")).await, "it happened");
     let expected = [("lost-1.parquet".to_owned(), Restored::Back), ("lost-2.parquet".to_owned(), Restored::There)];
     assert_eq!(bring_back(&lake, &swept).await, expected);
+}
+
+/// K6: a sweep that is killed while it deletes leaves a receipt that names each file that it may have taken; the next sweep goes on.
+#[tokio::test]
+async fn what_a_killed_sweep_deleted_is_in_writing_and_comes_back() {
+    let files = ["lost-1.parquet", "lost-2.parquet", "lost-3.parquet"];
+    let lake = with_orphans(&files).await;
+    lake.sweep("t").await;
+    lake.hours(2);
+    lake.store.fault("lost-2.parquet", Fault::HangsAfterDelete);
+    lake.store.fault("lost-3.parquet", Fault::SlowDelete(Instant::now() + Duration::from_secs(3_600)));
+    tokio::select! {
+        swept = lake.sweep("t") => panic!("it hangs: {swept:?}"),
+        () = lake.store.hangs.notified() => {}
+    }
+    lake.store.faults.lock().unwrap().clear();
+    let url = |file: &str| format!("{WAREHOUSE}/t/data/{file}");
+    assert!(!lake.exists(&url("lost-2.parquet")).await && lake.exists(&url("lost-3.parquet")).await);
+
+    let mut running = Vec::new();
+    for one in lake.state.list_receipts::<Receipt>(Some("t")).await.unwrap() {
+        // Parts have a number for a name.
+        if one.address.name() != "000001.json" {
+            let receipt = lake.state.read_listed(&one).await.unwrap().unwrap().value;
+            running.extend((receipt.outcome == "running").then_some(receipt));
+        }
+    }
+    let [receipt] = &running[..] else { panic!("{running:?}") };
+    assert_eq!((receipt.parts, &receipt.ended_at), (1, &None));
+    let address = lake.state.root().receipt::<ReceiptPart>("t", &receipt.receipt, Some(1));
+    let part = lake.state.read(&address).await.unwrap().unwrap().value;
+    let mut planned: Vec<(String, DeletionOutcome)> =
+        part.deletions.iter().map(|one| (name(&one.path), one.outcome)).collect();
+    planned.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(planned, files.map(|file| (file.to_owned(), DeletionOutcome::Planned)));
+
+    let swept = TableSweep { outcome: SweepOutcome::Done, receipt: receipt.clone() };
+    let told = bring_back(&lake, &swept).await;
+    assert_eq!(
+        told[1..],
+        [("lost-2.parquet".to_owned(), Restored::Back), ("lost-3.parquet".to_owned(), Restored::There)]
+    );
+    for file in files {
+        assert!(lake.exists(&url(file)).await, "{file}");
+    }
+    lake.hours(2);
+    let (swept, heard) = lake.sweep("t").await;
+    assert_eq!(heard.names(Verdict::Deleted), [""; 0], "{swept:?}");
 }
 
 /// The receipt says what undoes it, and a person hears when receipts go before that.

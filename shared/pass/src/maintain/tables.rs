@@ -150,6 +150,7 @@ impl<'a> Tables<'a> {
             listed: receipt.listing.map_or(0, |listing| listing.objects),
             live: receipt.states.live,
             replaced: receipt.states.replaced,
+            pinned_bytes: receipt.pinned_bytes,
             replaced_bytes: receipt.replaced_bytes,
             unreferenced: receipt.states.unreferenced,
             deleted: receipt.deletions.deleted,
