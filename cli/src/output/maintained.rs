@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::output::json::JsonLines;
-use crate::output::table::{grouped, plural, size};
+use crate::output::table::{grouped, one_line, plural, size};
 
 /// Lines of files that stay, for people; JSON has all of them.
 const KEPT_SHOWN: u64 = 20;
@@ -43,10 +43,10 @@ impl MaintainAnswer {
         Self { style, asked, kept: 0 }
     }
 
-    /// A reader that has gone away stops no work.
+    /// A reader that has gone away stops no work. A file may have a line break in its name: it stays one line all the same.
     fn text(&mut self, line: std::fmt::Arguments<'_>) {
         if let Style::Text(out) = &mut self.style {
-            let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+            let _ = writeln!(out, "{}", one_line(&line.to_string())).and_then(|()| out.flush());
         }
     }
 
@@ -230,5 +230,43 @@ impl MaintainReport for MaintainAnswer {
         };
         self.json(&json!({ "dataset": line.dataset, key: first, "decision": line.outcome, "reason": line.reason }));
         self.text(format_args!("{:8} {}: {}", line.outcome, line.dataset, line.reason));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Heard(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Heard {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_name_with_a_line_break_is_one_line() {
+        let heard = Heard::default();
+        let mut answer = MaintainAnswer::new(Format::Text, heard.clone(), Asked::Orphans { dry_run: false });
+        answer.file(&FileLine {
+            dataset: "t".into(),
+            path: "file:///t/data/a\ndeleted\u{1b}[2J.parquet".into(),
+            verdict: Verdict::Deleted,
+            reason: "no snapshot refers to it".into(),
+            age_hours: Some(72),
+            bytes: 5,
+        });
+        let text = String::from_utf8(heard.0.lock().unwrap().clone()).unwrap();
+        let expected =
+            "deleted      72 h        5 B  file:///t/data/a\\ndeleted\\u{1b}[2J.parquet: no snapshot refers to it\n";
+        assert_eq!(text, expected);
     }
 }

@@ -16,6 +16,12 @@ pub(crate) struct Table<const COLUMNS: usize> {
     rows: Vec<[String; COLUMNS]>,
 }
 
+/// A text whose line breaks and other control characters are escaped: names of files may have any.
+pub(crate) fn one_line(text: &str) -> String {
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escape).collect()
+}
+
 impl<const COLUMNS: usize> Table<COLUMNS> {
     pub(crate) fn new(head: [(&'static str, Side); COLUMNS]) -> Self {
         Self { head, rows: Vec::new() }
@@ -23,8 +29,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
 
     /// Adds a row. Line breaks and other control characters inside a cell would break the table: they are escaped.
     pub(crate) fn row(&mut self, cells: [String; COLUMNS]) {
-        let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-        self.rows.push(cells.map(|cell| cell.chars().map(escape).collect()));
+        self.rows.push(cells.map(|cell| one_line(&cell)));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
