@@ -1,7 +1,5 @@
 //! The log: stderr, for people; stdout belongs to the answer of the command.
 
-use std::io::IsTerminal;
-
 use crate::output::progress::Progress;
 
 /// Warnings of everybody, and what Firn itself says.
@@ -13,7 +11,7 @@ pub(crate) fn start(progress: &Progress) {
     firn_handler::logging::start_with(DEFAULT_FILTER, |filter| {
         tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_ansi(std::io::stderr().is_terminal())
+            .with_ansi(false)
             .with_writer(move || progress.lines())
             .finish()
     });

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::output::stdout::Stdout;
 use crate::output::table::size;
 use crate::package::elf::{Glibc, needed_glibc};
-use crate::package::{Entry, build, content, folder, zip};
+use crate::package::{Entry, build, config_check, content, folder, zip};
 use std::io::Write;
 
 /// The configuration where nothing names one.
@@ -72,6 +72,11 @@ fn make(args: &PackageArgs) -> Result<Made, Failure> {
         None => {}
     }
     let mut entries = content::gather(app.source(), program, &config).map_err(Failure::Usage)?;
+    if is_zip(&args.out) {
+        for problem in config_check::problems(&entries) {
+            tracing::warn!("{}: {problem}", config.display());
+        }
+    }
     let made = |entries: &[Entry], bytes: u64, sha256| Made {
         out: args.out.clone(),
         entries: entries.len(),

@@ -14,6 +14,7 @@ mod optimizers;
 mod orphan_age;
 mod properties;
 mod queue;
+mod sidecars;
 mod soft_delete;
 mod sorting;
 mod token;
@@ -81,6 +82,9 @@ impl<'a> Doctor<'a> {
         for dataset in &config.datasets {
             let Some(table) = self.table(dataset::look(catalog.as_ref(), dataset).await) else { continue };
             self.found("sort columns", &sorting::look(dataset, &table));
+            if let Some(finding) = sidecars::look(dataset, &table) {
+                self.found("sidecars", &finding);
+            }
             self.found("table properties", &properties::look(dataset, &table));
             self.found("other optimizers", &optimizers::look(dataset, &table));
             match locations::places(dataset, &table) {

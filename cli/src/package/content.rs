@@ -11,7 +11,7 @@ const FUNCTIONS: &str = "functions";
 const FUNCTION_FILE: &str = "function.json";
 const SETTINGS_FILE: &str = "local.settings.json";
 /// The name under which the handler looks for its configuration.
-const CONFIG_FILE: &str = "firn.yaml";
+pub(super) const CONFIG_FILE: &str = "firn.yaml";
 
 /// What a configuration must not hold in a package: it is copied to Azure and kept with every version.
 const SECRETS: [&str; 3] = ["accountkey=", "sharedaccesssignature=", "sig="];
