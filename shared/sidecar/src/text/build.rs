@@ -16,6 +16,7 @@ use tantivy::tokenizer::TokenizerManager;
 use tantivy::{Directory, Index, IndexSettings, Segment, TantivyDocument};
 
 use super::folder::{Folder, Stored};
+use super::large::{LARGE_BYTES, row_bytes};
 use super::words::{MAX_WORD_BYTES, TOKENIZER, WordTokenizer};
 use super::{ENGINE, TextAbout, TextColumn, TextSegment};
 use crate::bundle::{Bundle, Content, Part};
@@ -24,8 +25,10 @@ use crate::identity::{SidecarColumn, SidecarKind};
 
 /// Bytes of a segment in memory at least: tantivy's empty tables count for 11 MB.
 pub const LEAST_ARENA_BYTES: u64 = 16 << 20;
-/// What a segment in memory may be larger than its limit: the table of its words doubles.
+/// What a segment in memory may be larger than its limit: the table of its words doubles, and a row is not divided.
 const ARENA_OVERSHOOT: u64 = 2;
+/// What a segment takes without any row.
+const EMPTY_BYTES: u64 = 11 << 20;
 /// Memory of a row while segments are merged: its place in the old and in the new segment.
 const MERGE_ROW_BYTES: u64 = 24;
 /// List of the segments, a file of every tantivy index.
@@ -105,6 +108,7 @@ impl TextBuilder {
             return Err(SidecarError::Failed(format!("an index cannot have {} rows", self.rows)));
         }
         for row in 0..rows {
+            self.make_room(&texts, row)?;
             let mut document = TantivyDocument::default();
             for (field, texts) in self.fields.iter().zip(&texts) {
                 if let Some(text) = texts.at(row) {
@@ -121,6 +125,27 @@ impl TextBuilder {
             }
         }
         Ok(())
+    }
+
+    /// Ends the segment in work when a large row does not fit into it any more.
+    fn make_room(&mut self, texts: &[Texts<'_>], row: usize) -> Result<(), SidecarError> {
+        let of_row = || texts.iter().filter_map(|texts| texts.at(row));
+        if of_row().map(str::len).sum::<usize>() < LARGE_BYTES {
+            return Ok(());
+        }
+        let most = self.arena_bytes * ARENA_OVERSHOOT;
+        let bytes = row_bytes(of_row(), most);
+        if EMPTY_BYTES + bytes > most {
+            let what = format!(
+                "a row of {} bytes of text with very many different words",
+                of_row().map(str::len).sum::<usize>()
+            );
+            return Err(SidecarError::OverBudget { what, needed_bytes: EMPTY_BYTES + bytes, budget_bytes: most });
+        }
+        match &self.open {
+            Some((writer, _)) if writer.mem_usage() as u64 + bytes > most => self.close_segment(),
+            _ => Ok(()),
+        }
     }
 
     fn close_segment(&mut self) -> Result<(), SidecarError> {
@@ -325,7 +350,68 @@ impl<'a> Texts<'a> {
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::StringArray;
+
     use super::*;
+
+    fn builder(arena_bytes: u64) -> (TextBuilder, tempfile::TempDir) {
+        let root = tempfile::tempdir().unwrap();
+        let space = TempSpace::create(root.path(), 1 << 30).unwrap();
+        let column = SidecarColumn { name: "m".into(), field_id: 1, data_type: DataType::Utf8 };
+        (TextBuilder::new(vec![column], arena_bytes, &space).unwrap(), root)
+    }
+
+    /// `count` different words, all of them together once.
+    fn different(count: usize, from: usize) -> String {
+        (from..from + count).map(|n| format!("w{:x} ", n * 7919)).collect()
+    }
+
+    fn add(builder: &mut TextBuilder, text: &str) -> Result<(), SidecarError> {
+        builder.add(&[Arc::new(StringArray::from(vec![text])) as ArrayRef])
+    }
+
+    fn in_memory(builder: &TextBuilder) -> u64 {
+        builder.open.as_ref().map_or(0, |(writer, _)| writer.mem_usage() as u64)
+    }
+
+    /// What is counted for a row is never less than what tantivy takes for it.
+    #[test]
+    fn a_row_takes_no_more_than_was_counted() {
+        for text in
+            [different(30_000, 0), different(60_000, 1_000_000), different(130_000, 0), "word ".repeat(1_500_000)]
+        {
+            let (mut builder, _root) = builder(64 << 20);
+            add(&mut builder, "first").unwrap();
+            let before = in_memory(&builder);
+            let counted = row_bytes([text.as_str()].into_iter(), u64::MAX);
+            add(&mut builder, &text).unwrap();
+            let taken = in_memory(&builder) - before;
+            assert!(taken <= counted, "{taken} of {counted} bytes for {} bytes of text", text.len());
+        }
+    }
+
+    /// 10 MB of different words in one value: more than a segment of 16 MB may take, and no memory is taken to find that out.
+    #[test]
+    fn a_value_that_does_not_fit_ends_the_index_and_others_get_a_segment_of_their_own() {
+        let (mut small, _root) = builder(LEAST_ARENA_BYTES);
+        add(&mut small, "first").unwrap();
+        let value = different(1_100_000, 0);
+        assert!(value.len() > 10_000_000 - 1_000_000, "{}", value.len());
+        let error = add(&mut small, &value).unwrap_err();
+        assert!(matches!(error, SidecarError::OverBudget { .. }), "{error}");
+        assert!(error.to_string().contains("very many different words"), "{error}");
+        assert!(in_memory(&small) < LEAST_ARENA_BYTES);
+
+        // Each fits alone, and not two of them together.
+        let (mut builder, _root) = builder(LEAST_ARENA_BYTES);
+        for n in 0..4 {
+            add(&mut builder, &different(70_000, n * 100_000)).unwrap();
+            assert!(in_memory(&builder) <= LEAST_ARENA_BYTES * ARENA_OVERSHOOT);
+        }
+        assert!(builder.segments.len() >= 2, "{}", builder.segments.len());
+        let bundle = builder.finish().unwrap();
+        assert_eq!(bundle.about["segments"][0]["rows"], 4);
+    }
 
     #[test]
     fn as_many_neighbours_are_merged_as_the_disk_holds() {

@@ -4,6 +4,7 @@ mod blob;
 mod build;
 mod folder;
 mod index;
+mod large;
 mod rows;
 #[cfg(test)]
 mod tests;
