@@ -35,6 +35,16 @@ merge bloom ", bloomFilterColumns: [service, line]"
 merge ndv ", ndvColumns: [service, line]"
 merge all ", tantivy: {indexingColumns: [line]}, bloomFilterColumns: [service, line], ndvColumns: [service, line]"
 
+statistics() { # name of the run, what is counted
+    configure "$folder/run-$1" ", ndvColumns: [service, line]"
+    /usr/bin/time -f "wall %e s, peak RSS %M KB" "$firn" --format json statistics --config "$folder/run-$1/firn.yaml" --dataset logs \
+        > "$folder/found.txt" 2> "$folder/stderr.txt"
+    echo "statistics $2: $(tail -n 1 "$folder/stderr.txt"); $(head -n 1 "$folder/found.txt")"
+}
+
+statistics ndv "of sketches"
+statistics none "by reading the columns"
+
 word=$(sed -n '1000{s/ .*//;p}' "$folder/logs.txt")
 for flags in "" --scan; do
     for query in "\"$word\"" "segfault AND regression" "\"new upstream release\""; do

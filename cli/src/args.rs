@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Invoke(InvokeArgs),
     /// Expire snapshots now
     Expire(OverDatasets),
+    /// Merge the sketches of distinct values of a table's files into table statistics, now
+    Statistics(OverDatasets),
     /// Delete files that no snapshot refers to, now; the first sweep of a table only looks, a later one deletes after the grace
     Orphans(OrphansArgs),
     /// Read a sidecar
@@ -250,7 +252,7 @@ impl Command {
             Command::Compact(_) | Command::Verify(_) | Command::Requeue(_) | Command::Explain(_) => None,
             Command::Demo(_) | Command::Local(_) | Command::Invoke(_) => None,
             Command::Doctor(_) | Command::Package(_) => None,
-            Command::Expire(_) | Command::Orphans(_) | Command::Restore(_) => None,
+            Command::Expire(_) | Command::Statistics(_) | Command::Orphans(_) | Command::Restore(_) => None,
             Command::Inspect(_) | Command::Search(_) => None,
         }
     }
@@ -269,6 +271,7 @@ impl Command {
             Command::Local(_) => "firn local",
             Command::Invoke(_) => "firn invoke",
             Command::Expire(_) => "firn expire",
+            Command::Statistics(_) => "firn statistics",
             Command::Orphans(_) => "firn orphans",
             Command::Inspect(_) => "firn inspect",
             Command::Search(_) => "firn search",
@@ -320,6 +323,7 @@ mod tests {
             ("compact --config f --once", None),
             ("compact --config f --once --dataset d --dry-run", None),
             ("expire --config f --dataset d", None),
+            ("statistics --config f --dataset d", None),
             ("orphans --dry-run --config f", None),
             ("orphans --last --config f --dataset d", None),
             ("inspect a.bloom", None),

@@ -85,6 +85,7 @@ fn run(cli: Cli) -> Exit {
             Command::Verify(args) => commands::verify::run(args, &context).await,
             Command::Requeue(args) => commands::requeue::run(args, &context).await,
             Command::Expire(args) => commands::expire::run(args, &context).await,
+            Command::Statistics(args) => commands::statistics::run(args, &context).await,
             Command::Orphans(args) => commands::orphans::run(args, &context).await,
             Command::Restore(args) => commands::restore::run(args, &context).await,
             Command::Explain(args) => commands::explain::run(args, &context).await,

@@ -14,6 +14,7 @@ pub(crate) mod package;
 pub(crate) mod requeue;
 pub(crate) mod restore;
 pub(crate) mod search;
+pub(crate) mod statistics;
 pub(crate) mod verify;
 
 use std::future::Future;

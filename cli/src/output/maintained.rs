@@ -1,10 +1,10 @@
-//! The answers of `firn expire`, `firn orphans` and `firn restore`: a line for each snapshot or file, written as it is known.
+//! The answers of `firn expire`, `firn statistics`, `firn orphans` and `firn restore`: a line for each snapshot or file, written as it is known.
 
 use std::io::Write;
 
 use firn_maintain::sweep::{Deletion, DeletionOutcome, Undo};
 use firn_maintain::{FileLine, Receipt, SweepReport, Verdict};
-use firn_pass::{ExpiryLine, MaintainReport, MaintainSummary, PassError, TableLine};
+use firn_pass::{ColumnDistinct, ExpiryLine, MaintainReport, MaintainSummary, PassError, StatisticsLine, TableLine};
 use serde_json::{Value, json};
 
 use crate::args::Format;
@@ -18,6 +18,7 @@ const KEPT_SHOWN: u64 = 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     Expire,
+    Statistics,
     Orphans { dry_run: bool },
 }
 
@@ -88,6 +89,9 @@ impl MaintainAnswer {
                 plural(summary.expired, "snapshot"),
                 plural(summary.refs_removed, "reference")
             )),
+            Asked::Statistics => {
+                self.text(format_args!("{}; {tables}.", plural(summary.statistics, "statistics file")));
+            }
             Asked::Orphans { dry_run } => {
                 let word = if dry_run { "would go" } else { "deleted" };
                 self.text(format_args!(
@@ -223,9 +227,31 @@ impl MaintainReport for MaintainAnswer {
         self.text(format_args!("{:8} {}  {what}: {}", line.decision, line.dataset, line.reason));
     }
 
+    fn statistics(&mut self, line: &StatisticsLine) {
+        let column = |column: &ColumnDistinct| json!({ "name": column.name, "fieldId": column.field_id, "distinct": column.distinct });
+        self.json(&json!({
+            "dataset": line.dataset,
+            "snapshotId": line.snapshot_id,
+            "decision": "registered",
+            "path": line.path,
+            "columns": line.columns.iter().map(column).collect::<Vec<_>>(),
+            "files": line.files,
+            "scanned": line.scanned,
+        }));
+        let (dataset, snapshot, path) = (&line.dataset, line.snapshot_id, &line.path);
+        let files = plural(line.files, "file");
+        self.text(format_args!(
+            "{dataset}: snapshot {snapshot}, {files}, {} of them read: {path}",
+            grouped(line.scanned)
+        ));
+        for column in &line.columns {
+            self.text(format_args!("  {:>12} different values in {}", grouped(column.distinct), column.name));
+        }
+    }
+
     fn table(&mut self, line: &TableLine) {
         let (key, first) = match self.asked {
-            Asked::Expire => ("snapshotId", Value::Null),
+            Asked::Expire | Asked::Statistics => ("snapshotId", Value::Null),
             Asked::Orphans { .. } => ("path", Value::Null),
         };
         self.json(&json!({ "dataset": line.dataset, key: first, "decision": line.outcome, "reason": line.reason }));

@@ -44,8 +44,8 @@ fn line(done: &MaintainTick, value: &Value) -> String {
         return "not due yet: the interval has not passed since the last run".to_owned();
     }
     let mut line = format!(
-        "{} tables, {} failed, {} left alone: {} snapshots expired, {} files deleted",
-        value["tables"], value["failed"], value["left"], value["expired"], value["deleted"]
+        "{} tables, {} failed, {} left alone: {} snapshots expired, {} statistics made, {} files deleted",
+        value["tables"], value["failed"], value["left"], value["expired"], value["statistics"], value["deleted"]
     );
     if let Some(next) = &done.next {
         line.push_str(&format!("; out of time, the next run goes on with {next}"));

@@ -9,7 +9,7 @@
 //! - `resolve`: which columns of the file fill which columns of the table, by field id;
 //! - `pages`: the pages of a column chunk through a bounded window;
 //! - `group`: one column of one row group, `adapt`: its values as the table's type;
-//! - [`input`] and [`cursor`]: what callers see.
+//! - [`input`] and [`cursor`]: what callers see; [`side_by_side`]: several columns at once; [`deletes`]: what delete files say.
 //!
 //! Writing:
 //! - [`writer`]: a file, its columns encoded one by one; [`roll`]: where it ends and the next begins;
@@ -32,6 +32,7 @@ pub mod claims;
 mod contain;
 pub mod cost;
 pub mod cursor;
+pub mod deletes;
 pub mod engine;
 pub mod error;
 mod fast;
@@ -49,6 +50,7 @@ mod resolve;
 pub mod roll;
 #[cfg(test)]
 mod samples;
+pub mod side_by_side;
 mod sort_fast;
 mod sort_one;
 pub mod source;
@@ -74,6 +76,7 @@ pub use metrics::{FileMetrics, MetricsMode, MetricsModes};
 pub use proof::{RowHasher, RowSum};
 pub use reread::{Reread, reread, verify_file};
 pub use resolve::NameMapping;
+pub use side_by_side::SideBySide;
 pub use source::{CountedRange, LocalFile, MemoryFile, PendingRead, RangeRead};
 pub use tap::{RowGroupTap, WrittenGroup};
 pub use temp::{TempSpace, sweep_stale};

@@ -4,7 +4,7 @@
 //! - [`group`]: one group of files: open, merge, read again, commit;
 //! - [`naming`]: what an output is called, and what makes two merges the same;
 //! - [`upload`]: outputs stream to the store while they are encoded; [`sidecars`]: what is built beside them, [`backfill`]: and beside files
-//!   that are not merged;
+//!   that are not merged; [`statistics`]: sketches of a whole table;
 //! - [`ranges`]: key ranges that footers prove, for the rules full and cold; [`table_time`]: how far a table is in time;
 //! - [`settings`]: the dataset's keys and the table's properties, as the merge wants them;
 //! - [`services`]: what a run works with; [`control`]: what it is told and tells on its way;
@@ -29,6 +29,7 @@ pub mod report;
 pub mod services;
 pub mod settings;
 pub mod sidecars;
+pub mod statistics;
 pub mod table_time;
 pub mod turns;
 pub mod upload;
@@ -45,6 +46,10 @@ pub use ranges::prove_key_ranges;
 pub use report::{Failure, GroupReport, PartitionReport};
 pub use services::Services;
 pub use settings::{JobSettings, ineffective_properties, plan_settings};
+pub use statistics::{
+    ColumnDistinct, StatisticsFailure, StatisticsJob, StatisticsOff, StatisticsOutcome, StatisticsReport,
+    table_statistics,
+};
 pub use table_time::TableTime;
 pub use turns::{CommitTurns, Turn};
 pub use worker::{Delivered, WorkAnswer, WorkOutcome, poison, work};

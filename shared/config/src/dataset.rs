@@ -32,6 +32,8 @@ pub struct Dataset {
     pub bloom_filter_columns: Vec<String>,
     /// `ndvColumns`.
     pub ndv_columns: Vec<String>,
+    /// `tableStatistics` (false): the sketches of `ndvColumns` of all files merged into statistics of the table.
+    pub table_statistics: bool,
     /// `backfillWriters`: whose files get a text index on schedule, as regular expressions; see [`Dataset::backfills_files_of`].
     pub backfill_writers: Vec<String>,
     /// `compaction`: the top-level section with this dataset's block put over it.
@@ -81,7 +83,7 @@ impl fmt::Display for TableName {
 pub(crate) const INDEXING_COLUMNS: &str = "indexingColumns";
 
 /// Keys of a dataset.
-pub(crate) const KEYS: [&str; 13] = [
+pub(crate) const KEYS: [&str; 14] = [
     "name",
     "table",
     "branch",
@@ -93,6 +95,7 @@ pub(crate) const KEYS: [&str; 13] = [
     "tantivy",
     "bloomFilterColumns",
     "ndvColumns",
+    "tableStatistics",
     "backfillWriters",
     "compaction",
 ];
@@ -183,11 +186,18 @@ fn read_one(section: &Section<'_>, name: Option<String>, base: &CompactionSettin
         indexing_columns,
         bloom_filter_columns: section.texts("bloomFilterColumns"),
         ndv_columns: section.texts("ndvColumns"),
+        table_statistics: section.flag("tableStatistics", false),
         backfill_writers: section.text_or_texts("backfillWriters"),
         compaction: compaction::read_override(&section.section("compaction"), base),
         path: section.path().to_owned(),
     };
     check_columns(section, &dataset);
+    if dataset.table_statistics
+        && dataset.ndv_columns.is_empty()
+        && section.reader().sound(&[&section.path_of("ndvColumns")])
+    {
+        section.fault("tableStatistics", "needs ndvColumns: name the columns whose values are counted");
+    }
     writers::check(section, &dataset.backfill_writers);
     for key in compaction::PASS_KEYS {
         if section.has(key) {

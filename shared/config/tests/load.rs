@@ -108,7 +108,7 @@ fn the_local_folder_example_loads_with_every_default() {
     assert_eq!(dataset.insertion_time_column, None);
     assert!(dataset.dedup);
     assert!(dataset.sort_columns.is_empty() && dataset.indexing_columns.is_empty());
-    assert!(dataset.bloom_filter_columns.is_empty() && dataset.ndv_columns.is_empty());
+    assert!(dataset.bloom_filter_columns.is_empty() && dataset.ndv_columns.is_empty() && !dataset.table_statistics);
     assert!(dataset.backfill_writers.is_empty());
     assert_eq!(dataset.compaction, settings);
     assert_eq!(config.warnings, []);
@@ -151,7 +151,7 @@ compaction: {backlogCheckIntervalMinutes: 5, schedule: '30 4 * * 1-5', scheduleC
 maintenance: {expireSnapshotsIntervalMinutes: 10, orphanCleanupIntervalMinutes: 20, orphanMinAgeHours: 3, orphanGraceHours: 0, orphanMetadata: true, receiptDays: 14}
 ingestion:
   datasets:
-    - {name: spans, table: a.b.spans, branch: audit, seriesColumns: [s], timeColumn: t, insertionTimeColumn: i, dedup: true, sortColumns: [s, t], tantivy: {indexingColumns: [m]}, bloomFilterColumns: [b], ndvColumns: [n], backfillWriters: tracelake, compaction: {targetSizeMb: 32, compactColdAfter: 1h30m, compactMinFiles: 4}}
+    - {name: spans, table: a.b.spans, branch: audit, seriesColumns: [s], timeColumn: t, insertionTimeColumn: i, dedup: true, sortColumns: [s, t], tantivy: {indexingColumns: [m]}, bloomFilterColumns: [b], ndvColumns: [n], tableStatistics: true, backfillWriters: tracelake, compaction: {targetSizeMb: 32, compactColdAfter: 1h30m, compactMinFiles: 4}}
 ";
     let config = load(text);
     let storage = config.storage.clone().unwrap();
@@ -213,6 +213,7 @@ ingestion:
     assert_eq!(dataset.indexing_columns, ["m"]);
     assert_eq!(dataset.bloom_filter_columns, ["b"]);
     assert_eq!(dataset.ndv_columns, ["n"]);
+    assert!(dataset.table_statistics);
     assert_eq!(dataset.backfill_writers, ["tracelake"]);
     let own = CompactionSettings {
         target_size_mb: 32,
@@ -488,6 +489,7 @@ fn each_problem_names_line_key_and_remedy() {
         ),
         (format!("{CATALOG}ingestion: {{datasets: [{{table: a.b}}]}}"), 2, "ingestion.datasets[0].name", "is missing"),
         (with_dataset("dedup: true"), 4, "ingestion.datasets[readings].dedup", "needs timeColumn"),
+        (with_dataset("tableStatistics: true"), 4, "ingestion.datasets[readings].tableStatistics", "needs ndvColumns"),
         (with_dataset("dedup: yes"), 4, "ingestion.datasets[readings].dedup", "\"yes\" is not a boolean"),
         (with_dataset("seriesColumns: [a]"), 4, "ingestion.datasets[readings].seriesColumns", "needs timeColumn"),
         (

@@ -15,13 +15,15 @@ mod search;
 mod verify;
 mod wiring;
 
+pub use firn_compact::ColumnDistinct;
+
 pub use explain::{ExplainedPartition, explain};
 pub use long_running::long_running;
-pub use maintain::by_hand::{expire, orphans};
+pub use maintain::by_hand::{expire, orphans, statistics};
 pub use maintain::receipts::last_receipts;
 pub use maintain::restore::{RestoreSummary, restore};
 pub use maintain::tick::{MaintainTick, expire_tick, orphans_tick};
-pub use maintain::{ExpiryLine, MaintainReport, MaintainSummary, TableLine};
+pub use maintain::{ExpiryLine, MaintainReport, MaintainSummary, StatisticsLine, TableLine};
 pub use manual::manual;
 pub use queue::by_message::Planner;
 pub use queue::enqueue::enqueue;

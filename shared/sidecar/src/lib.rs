@@ -34,7 +34,7 @@ pub use bundle::{Bundle, BundleReader};
 pub use error::SidecarError;
 pub use identity::{DataFile, SidecarColumn, SidecarKind, sidecar_id};
 pub use inspect::{Inspected, InspectedColumn, InspectedPart, inspect};
-pub use ndv::{NdvBuilder, NdvFile, NdvSidecar};
+pub use ndv::{NdvBuilder, NdvFile, NdvSidecar, NdvUnion, OfSnapshot, SnapshotSketches};
 pub use note::NoIndex;
 pub use query::{Query, QueryError, Scanner};
 pub use set::{Built, BuiltContent, Dropped, SetLimits, SidecarColumns, SidecarSet};

@@ -11,7 +11,7 @@ use crate::loaded::LoadedTable;
 /// What is removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removal {
-    /// Ids of snapshots, with their statistics and partition statistics.
+    /// Ids of snapshots, with their statistics and partition statistics. Statistics of snapshots that are gone already go with them.
     pub snapshots: Vec<i64>,
     /// Names of branches and tags.
     pub refs: Vec<String>,
@@ -67,7 +67,9 @@ fn changes(table: &LoadedTable, removal: &Removal) -> Result<(Vec<TableUpdate>, 
     let mut updates: Vec<TableUpdate> =
         removal.refs.iter().map(|name| TableUpdate::RemoveSnapshotRef { ref_name: name.clone() }).collect();
     let goes: HashSet<i64> = removal.snapshots.iter().copied().collect();
-    let statistics = metadata.statistics_iter().map(|file| file.snapshot_id).filter(|id| goes.contains(id));
+    // Statistics may have been registered at a REST catalog while their snapshot was being expired.
+    let gone = |id: &i64| goes.contains(id) || metadata.snapshot_by_id(*id).is_none();
+    let statistics = metadata.statistics_iter().map(|file| file.snapshot_id).filter(gone);
     updates.extend(statistics.map(|snapshot_id| TableUpdate::RemoveStatistics { snapshot_id }));
     let partitions = metadata.partition_statistics_iter().map(|file| file.snapshot_id).filter(|id| goes.contains(id));
     updates.extend(partitions.map(|snapshot_id| TableUpdate::RemovePartitionStatistics { snapshot_id }));

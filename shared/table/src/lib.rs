@@ -9,6 +9,7 @@
 //! - [`order`]: the row order of a dataset on a table;
 //! - [`partition_type`], [`key_bytes`]: types of partition values, values as ordered bytes;
 //! - [`io`]: a blob store as the iceberg crate's file I/O;
+//! - [`statistics`]: a statistics file of a snapshot into the metadata;
 //! - [`references`], [`mod@expire`]: snapshots and references, and their removal; [`reachable`]: every file that a table refers to;
 //!   [`places`]: the folders that are its own;
 //! - [`ident`], [`error`]: names and what can go wrong.
@@ -35,6 +36,7 @@ pub mod places;
 pub mod reachable;
 pub mod references;
 pub mod scan;
+pub mod statistics;
 #[cfg(test)]
 mod testing;
 
@@ -56,6 +58,7 @@ pub use places::{TablePlaces, other_optimizer};
 pub use reachable::{FileReference, ManifestWalk, RefersBy, WalkCounts};
 pub use references::{BranchFacts, History, RefFacts, SnapshotFacts};
 pub use scan::{
-    Audit, PartitionFacts, PartitionStats, SizeLimits, TimeColumn, audit, highest_time, partition_facts,
-    partition_stats,
+    Audit, DeleteFile, LiveFile, LiveFiles, PartitionFacts, PartitionStats, SizeLimits, TimeColumn, audit,
+    delete_files, highest_time, partition_facts, partition_stats,
 };
+pub use statistics::{Registered, StatisticsError, register_statistics};

@@ -7,7 +7,7 @@
 //! - [`Emitter`] writes lines to stderr (commands) or stdout (the handler and the long-running compactor);
 //! - [`PartitionRun`] makes sure that a partition ends with exactly one event, whatever happens to it;
 //! - [`PassFinished`] and [`DatasetFailed`] end a pass, [`Parked`], [`MessageDeferred`] and [`MessageFailed`] a message without work;
-//! - [`ExpiryFinished`] and [`SweepFinished`] end the maintenance of a table;
+//! - [`ExpiryFinished`], [`StatisticsFinished`] and [`SweepFinished`] end the maintenance of a table;
 //! - [`peak_rss_bytes`] is the memory figure they carry.
 
 mod emitter;
@@ -20,7 +20,9 @@ mod pass;
 
 pub use emitter::Emitter;
 pub use event::Event;
-pub use maintenance::{ExpiryFinished, MAINTENANCE_FAILURES_COUNTER, ORPHANS_COUNTER, SweepFinished};
+pub use maintenance::{
+    ExpiryFinished, MAINTENANCE_FAILURES_COUNTER, ORPHANS_COUNTER, StatisticsFinished, SweepFinished,
+};
 pub use memory::peak_rss_bytes;
 pub use message::{MessageDeferred, MessageFailed, PARKED_COUNTER, Parked};
 pub use partition::{

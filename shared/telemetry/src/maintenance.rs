@@ -1,4 +1,4 @@
-//! The terminal events of snapshot expiry and orphan cleanup, one for each table.
+//! The terminal events of snapshot expiry, table statistics and orphan cleanup, one for each table.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::event::Event;
 
-/// Counts tables whose expiry or cleanup failed or was stopped, for an alert.
+/// Counts tables whose expiry, statistics or cleanup failed or was stopped, for an alert.
 pub const MAINTENANCE_FAILURES_COUNTER: &str = "firn_maintenance_failures_total";
 /// Counts files that orphan cleanup deleted.
 pub const ORPHANS_COUNTER: &str = "firn_orphans_deleted_total";
@@ -53,6 +53,58 @@ impl ExpiryFinished {
 
 impl Event for ExpiryFinished {
     const NAME: &'static str = "expiryFinished";
+
+    fn outcome(&self) -> &'static str {
+        self.ended
+    }
+}
+
+/// Statistics of a table came to their end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatisticsFinished {
+    /// Name of the dataset.
+    pub dataset: String,
+    /// Table with its namespace.
+    pub table: String,
+    /// This run of the program or function.
+    pub invocation: String,
+    /// Why there are none, or what failed, and which columns cannot have any; null when all is done.
+    pub reason: Option<String>,
+    /// The snapshot.
+    pub snapshot_id: Option<i64>,
+    /// The statistics file, when it is registered.
+    pub path: Option<String>,
+    /// Its columns.
+    pub columns: u64,
+    /// Data files counted.
+    pub files: u64,
+    /// Those of them that were read because they had no sketches.
+    pub scanned: u64,
+    /// Commits that were sent.
+    pub tries: u64,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Highest resident set of the process so far.
+    pub peak_rss_bytes: Option<u64>,
+    /// What this event adds to counters, by their full names.
+    pub counters: BTreeMap<&'static str, u64>,
+    /// The word for `outcome`.
+    #[serde(skip)]
+    pub ended: &'static str,
+}
+
+impl StatisticsFinished {
+    /// Fills the counters.
+    #[must_use]
+    pub fn counted(mut self) -> Self {
+        self.counters.insert(MAINTENANCE_FAILURES_COUNTER, u64::from(self.ended == "failed"));
+        self
+    }
+}
+
+impl Event for StatisticsFinished {
+    const NAME: &'static str = "statisticsFinished";
 
     fn outcome(&self) -> &'static str {
         self.ended

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef};
 use arrow_schema::SchemaRef;
-use firn_columnar::{BatchLimit, ColumnCursor, ColumnarError, InputFile, ReadGate, StopFlag, TempSpace};
+use firn_columnar::{BatchLimit, ColumnarError, InputFile, ReadGate, SideBySide, StopFlag, TempSpace};
 use firn_config::Dataset;
 use firn_model::FileFacts;
 use firn_sidecar::{Built, SetLimits, SidecarColumns, SidecarError, SidecarSet};
@@ -125,8 +124,8 @@ impl IndexWork {
         let space = TempSpace::create(&self.temp_root, self.temp_bytes)?;
         let mut set = SidecarSet::start(&self.columns, self.limits, &space);
         let columns = self.places.iter().map(|place| file.cursor(*place, BatchLimit::default()));
-        let mut columns = Columns { cursors: columns.collect::<Result<_, _>>()?, held: Vec::new() };
-        while let Some(arrays) = columns.next()? {
+        let mut columns = SideBySide::new(columns.collect::<Result<_, _>>()?);
+        while let Some(arrays) = columns.next(ROWS)? {
             if self.stop.is_set() {
                 return Ok(Verdict::Later("this run was told to stop".into()));
             }
@@ -146,32 +145,5 @@ impl IndexWork {
             },
             (None, None) => Verdict::Later("no index was asked for".into()),
         })
-    }
-}
-
-/// Columns that are read side by side. Each cursor gives as many rows as suits it.
-struct Columns {
-    cursors: Vec<ColumnCursor>,
-    /// What was read and not given yet, a column each.
-    held: Vec<ArrayRef>,
-}
-
-impl Columns {
-    /// The next rows: arrays of one length, one a column; None after the last row.
-    fn next(&mut self) -> Result<Option<Vec<ArrayRef>>, ColumnarError> {
-        let mut held = std::mem::take(&mut self.held).into_iter();
-        let mut arrays = Vec::with_capacity(self.cursors.len());
-        for cursor in &mut self.cursors {
-            let left = held.next().filter(|array| !array.is_empty());
-            let next = match left {
-                Some(array) => Some(array),
-                None => cursor.next(ROWS)?,
-            };
-            let Some(array) = next else { return Ok(None) };
-            arrays.push(array);
-        }
-        let rows = arrays.iter().map(|array| array.len()).min().unwrap_or(0);
-        self.held = arrays.iter().map(|array| array.slice(rows, array.len() - rows)).collect();
-        Ok((rows > 0).then(|| arrays.iter().map(|array| array.slice(0, rows)).collect()))
     }
 }

@@ -26,6 +26,8 @@ pub enum FileClass {
     Metadata,
     /// A sidecar of the data file with this UUID.
     Sidecar(Uuid),
+    /// Statistics of a snapshot that Firn made, beside the sidecars.
+    Statistics,
     /// A folder.
     Folder,
     /// Anything else.
@@ -61,6 +63,7 @@ pub fn classify(id: &BlobId, places: &Places) -> FileClass {
     if let Some(name) = places.sidecars.rest(id) {
         return match sidecar(name) {
             Some(uuid) => FileClass::Sidecar(uuid),
+            None if is_statistics(name) => FileClass::Statistics,
             None => FileClass::Unknown,
         };
     }
@@ -91,6 +94,14 @@ fn sidecar(name: &str) -> Option<Uuid> {
     let (stem, ending) = name.split_once('.')?;
     let exact = SIDECARS.contains(&ending) && stem.len() == 36;
     if exact { Uuid::try_parse(stem).ok() } else { None }
+}
+
+/// `<snapshot id>-<uuid>.stats`.
+fn is_statistics(name: &str) -> bool {
+    let parts = name.strip_suffix(".stats").and_then(|stem| stem.split_once('-'));
+    parts.is_some_and(|(snapshot, uuid)| {
+        snapshot.parse::<u64>().is_ok() && uuid.len() == 36 && Uuid::try_parse(uuid).is_ok()
+    })
 }
 
 #[cfg(test)]
@@ -132,6 +143,8 @@ mod tests {
             "metadata/a.parquet",
             "_firn/notes.txt",
             "_firn/x.bloom",
+            "_firn/x.stats",
+            "_firn/7-x.stats",
             "_delta_log/0.parquet",
         ] {
             assert_eq!(class(&format!("wh/t/{key}")), FileClass::Unknown, "{key}");
@@ -142,6 +155,8 @@ mod tests {
         }
         assert_eq!(class(&format!("wh/t/_firn/{uuid}c.tantivy")), FileClass::Unknown, "another name that begins alike");
         assert_eq!(class(&format!("wh/t/_firn/{uuid}.json")), FileClass::Unknown);
+        assert_eq!(class(&format!("wh/t/_firn/{uuid}.stats")), FileClass::Unknown, "of no snapshot");
+        assert_eq!(class(&format!("wh/t/_firn/7-{uuid}.stats")), FileClass::Statistics);
         assert_eq!(class("wh/t/data/day=1/"), FileClass::Folder);
     }
 

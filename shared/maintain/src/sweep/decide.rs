@@ -237,7 +237,7 @@ pub fn candidate(file: &FileFacts, rules: &SweepRules) -> Result<(), KeepReason>
         FileClass::Unknown => return Err(KeepReason::UnknownLayout),
         FileClass::Metadata if !rules.metadata => return Err(KeepReason::UnknownLayout),
         FileClass::Sidecar(_) if file.owner == Owner::Kept => return Err(KeepReason::SidecarOfKept),
-        FileClass::Data | FileClass::Metadata | FileClass::Sidecar(_) => {}
+        FileClass::Data | FileClass::Metadata | FileClass::Sidecar(_) | FileClass::Statistics => {}
     }
     if file.doubled {
         return Err(KeepReason::DoubledName);

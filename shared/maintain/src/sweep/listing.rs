@@ -69,6 +69,7 @@ enum Kind {
     Data,
     Metadata,
     Sidecar,
+    Statistics,
     Other,
 }
 
@@ -101,6 +102,7 @@ impl ListingBuilder {
             FileClass::Data => (Kind::Data, owner_of(&blob.id)),
             FileClass::Sidecar(uuid) => (Kind::Sidecar, short(uuid)),
             FileClass::Metadata => (Kind::Metadata, 0),
+            FileClass::Statistics => (Kind::Statistics, 0),
             // A data file in an odd place has sidecars too.
             FileClass::Unknown | FileClass::Folder => (Kind::Other, owner_of(&blob.id)),
         };
@@ -220,6 +222,7 @@ fn remembered(entry: &Entry) -> Remembered {
             Kind::Data => FileClass::Data,
             Kind::Metadata => FileClass::Metadata,
             Kind::Sidecar => FileClass::Sidecar(Uuid::nil()),
+            Kind::Statistics => FileClass::Statistics,
             Kind::Other => FileClass::Unknown,
         },
         state: match (flags & LIVE != 0, flags & REFERRED != 0) {

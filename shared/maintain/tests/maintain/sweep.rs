@@ -216,6 +216,50 @@ async fn statistics_logs_hints_and_removed_entries_stay() {
     lake.check_whole("t").await;
 }
 
+/// Statistics of Firn's own: those of retained snapshots stay, those of expired ones and those that were never registered go, and none that
+/// was written a moment ago.
+#[tokio::test]
+async fn own_statistics_go_when_no_snapshot_has_them_any_more() {
+    let lake = Lake::new().await;
+    lake.create("t", &[]).await;
+    let s1 = lake.append("t", &["a.parquet"]).await;
+    lake.hours(20);
+    let s2 = lake.append("t", &["b.parquet"]).await;
+    let s3 = lake.append("t", &["c.parquet"]).await;
+    let path = |snapshot: i64, n: u32| {
+        format!("{WAREHOUSE}/t/_firn/{snapshot}-6f1c0f5e-5a37-4f0a-9d7e-0a1b2c3d4e{n:02}.stats")
+    };
+    let statistics = |snapshot_id: i64| StatisticsFile {
+        snapshot_id,
+        statistics_path: path(snapshot_id, 1),
+        file_size_in_bytes: 1,
+        file_footer_size_in_bytes: 1,
+        key_metadata: None,
+        blob_metadata: vec![],
+    };
+    for snapshot in [s1, s2, s3] {
+        lake.put(&path(snapshot, 1), b"x").await;
+    }
+    lake.put(&path(s3, 2), b"never registered").await;
+    let set = |id| TableUpdate::SetStatistics { statistics: statistics(id) };
+    lake.update(&lake.load("t").await, [s1, s2, s3].map(set).into()).await;
+    lake.hours(10);
+    let expired = lake.expire("t").await;
+    assert!(matches!(expired.outcome, ExpiryOutcome::Done), "{expired:?}");
+    assert_eq!(expired.plan.expired().collect::<Vec<_>>(), [s1]);
+    lake.hours(20);
+    // Uploaded, and about to be registered.
+    lake.put(&path(s3, 3), b"just written").await;
+    let (_, heard) = lake.sweep_twice("t").await;
+    let gone = [path(s1, 1), path(s3, 2)].map(|url| crate::lake::name(&url));
+    assert_eq!(heard.names(Verdict::Deleted), gone);
+    assert_eq!(heard.reason(&crate::lake::name(&path(s3, 3))), "keep: too young");
+    for kept in [path(s2, 1), path(s3, 1)] {
+        assert!(lake.exists(&kept).await, "{kept}");
+    }
+    lake.check_whole("t").await;
+}
+
 #[tokio::test]
 async fn metadata_stays_when_nobody_asked() {
     let lake = with_orphan().await;

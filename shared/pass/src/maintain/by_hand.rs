@@ -1,4 +1,4 @@
-//! `firn expire` and `firn orphans`: one pass now, in this process.
+//! `firn expire`, `firn statistics` and `firn orphans`: one pass now, in this process.
 
 use firn_config::Config;
 use firn_maintain::table_jobs;
@@ -40,6 +40,37 @@ pub async fn orphans(
     report: &mut dyn MaintainReport,
 ) -> Result<MaintainSummary, PassError> {
     run(config, Task::Orphans { dry_run }, dataset, emitter, report).await
+}
+
+/// Makes the statistics of one dataset's table now, or of all that want them (`tableStatistics`).
+///
+/// # Errors
+/// As [`expire`]; [`PassError::Usage`] also for a dataset that names no `ndvColumns`.
+pub async fn statistics(
+    config: &Config,
+    dataset: Option<&str>,
+    emitter: &Emitter,
+    report: &mut dyn MaintainReport,
+) -> Result<MaintainSummary, PassError> {
+    let mut datasets = chosen(config, dataset)?;
+    match dataset {
+        None => datasets.retain(|dataset| dataset.table_statistics),
+        Some(_) => {
+            if let Some(without) = datasets.iter().find(|dataset| dataset.ndv_columns.is_empty()) {
+                let key = without.key("ndvColumns");
+                return Err(PassError::Usage(format!("{key} is empty: name the columns whose values are counted")));
+            }
+        }
+    }
+    let services = wiring::open(config).await?;
+    let state = StateStore::look(config).map_err(state_error)?;
+    let (clock, invocation) = (Clock::system(), Uuid::new_v4().to_string());
+    let mut tables = Tables::new(config, services.catalog.as_ref(), &state, &clock, emitter, &invocation);
+    for dataset in datasets {
+        tables.summary.tables += 1;
+        tables.statistics(dataset, None, &services.stop, report).await;
+    }
+    Ok(tables.summary)
 }
 
 async fn run(

@@ -1,12 +1,14 @@
-//! Snapshot expiry and orphan cleanup over all datasets: by hand ([`by_hand`]) and by the timers ([`tick`]). The work on one table is
+//! Snapshot expiry, table statistics and orphan cleanup over all datasets: by hand ([`by_hand`]) and by the timers ([`tick`]). The work on one table is
 //! `firn-maintain`'s; what it came to is told here.
 
 pub(crate) mod by_hand;
 pub(crate) mod receipts;
 pub(crate) mod restore;
+mod statistics;
 mod tables;
 pub(crate) mod tick;
 
+use firn_compact::ColumnDistinct;
 use firn_maintain::{FileLine, SweepReport};
 use serde::Serialize;
 
@@ -36,10 +38,30 @@ pub struct TableLine {
     pub reason: String,
 }
 
+/// Statistics that a table got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatisticsLine {
+    /// The dataset.
+    pub dataset: String,
+    /// The snapshot.
+    pub snapshot_id: i64,
+    /// The statistics file.
+    pub path: String,
+    /// Its columns.
+    pub columns: Vec<ColumnDistinct>,
+    /// Data files counted.
+    pub files: u64,
+    /// Those of them that were read because they had no sketches.
+    pub scanned: u64,
+}
+
 /// Who hears of each step.
 pub trait MaintainReport: SweepReport {
     /// One snapshot, branch or tag.
     fn snapshot(&mut self, line: &ExpiryLine);
+
+    /// The statistics of a table.
+    fn statistics(&mut self, line: &StatisticsLine);
 
     /// A table that was not worked on to the end.
     fn table(&mut self, line: &TableLine);
@@ -47,6 +69,8 @@ pub trait MaintainReport: SweepReport {
 
 impl MaintainReport for firn_maintain::Unheard {
     fn snapshot(&mut self, _: &ExpiryLine) {}
+
+    fn statistics(&mut self, _: &StatisticsLine) {}
 
     fn table(&mut self, _: &TableLine) {}
 }
@@ -67,6 +91,8 @@ pub struct MaintainSummary {
     pub expired: u64,
     /// Branches and tags removed.
     pub refs_removed: u64,
+    /// Statistics files registered.
+    pub statistics: u64,
     /// Files listed.
     pub listed: u64,
     /// Files deleted; of a dry run those that would be.

@@ -166,6 +166,18 @@ impl<'a> Tables<'a> {
     }
 
     fn ended(&mut self, job: &TableJob, outcome: &'static str, reason: Option<&str>, report: &mut dyn MaintainReport) {
+        self.tell(&job.dataset, &job.table.to_string(), outcome, reason, report);
+    }
+
+    /// Counts and tells a table that was not worked on to the end.
+    pub(super) fn tell(
+        &mut self,
+        dataset: &str,
+        table: &str,
+        outcome: &'static str,
+        reason: Option<&str>,
+        report: &mut dyn MaintainReport,
+    ) {
         match outcome {
             "left" => self.summary.left += 1,
             "unfinished" => self.summary.waiting += 1,
@@ -174,9 +186,9 @@ impl<'a> Tables<'a> {
         }
         let reason = reason.unwrap_or("the time of this run is used up; the next one goes on").to_owned();
         if outcome == "failed" {
-            tracing::error!(dataset = job.dataset, table = %job.table, "{reason}");
+            tracing::error!(dataset, table, "{reason}");
         }
-        report.table(&TableLine { dataset: job.dataset.clone(), outcome, reason });
+        report.table(&TableLine { dataset: dataset.to_owned(), outcome, reason });
     }
 }
 
@@ -217,6 +229,6 @@ fn say_plan(dataset: &str, plan: &ExpiryPlan, through: bool, report: &mut dyn Ma
     }
 }
 
-fn milliseconds(since: Instant) -> u64 {
+pub(super) fn milliseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 use firn_compact::HostServices;
-use firn_config::minutes;
+use firn_config::{Dataset, minutes};
 use firn_maintain::{TableJob, Unheard, table_jobs};
 use firn_state::{Address, EXPIRE_TICKS, MaintenanceTick, ORPHAN_TICKS, Read, Version};
+use firn_table::TableIdent;
 use serde::Serialize;
 
 use super::by_hand::retries;
@@ -32,7 +33,7 @@ pub struct MaintainTick {
     pub summary: MaintainSummary,
 }
 
-/// `expire-snapshots`: expires snapshots of every table when `expireSnapshotsIntervalMinutes` have passed.
+/// `expire-snapshots`: expires snapshots of every table, and makes the statistics of those whose datasets want them, when `expireSnapshotsIntervalMinutes` have passed.
 ///
 /// # Errors
 /// [`PassError::Unavailable`] when the state does not answer. A table that fails is counted and passed over.
@@ -88,7 +89,13 @@ async fn tick(
         }
         let starts = if at == 0 && before.next.as_ref() == Some(&job.dataset) { before.starts } else { 0 };
         cursor.write(Some(&job.dataset), starts + 1).await?;
-        let ended = tables.one(task, job, retries(&host.config, &job.dataset), &mut Unheard).await;
+        let mut ended = tables.one(task, job, retries(&host.config, &job.dataset), &mut Unheard).await;
+        if task == Task::Expire {
+            for dataset in host.config.datasets.iter().filter(|dataset| wants_statistics(dataset, job)) {
+                let made = tables.statistics(dataset, Some(&host.memory), &host.compact.stop, &mut Unheard).await;
+                ended = if made == Ended::Unfinished { made } else { ended };
+            }
+        }
         // One that had the whole run and was not through has its turn again after the others.
         if ended == Ended::Unfinished && at > 0 {
             cursor.write(Some(&job.dataset), 0).await?;
@@ -97,6 +104,11 @@ async fn tick(
     }
     cursor.write(None, 0).await?;
     Ok(MaintainTick { due: true, next: None, summary: tables.summary })
+}
+
+/// Whether the timer makes the statistics of a dataset together with the work on a table.
+fn wants_statistics(dataset: &Dataset, job: &TableJob) -> bool {
+    dataset.table_statistics && TableIdent::from(&dataset.table) == job.table
 }
 
 /// The tables from where the last run ended on; all of them when it got through, or its table is gone from the configuration.
@@ -141,7 +153,6 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use chrono::TimeDelta;
-    use firn_table::TableIdent;
 
     use super::*;
 

@@ -1,11 +1,11 @@
 //! One data file: which of its rows match, and what is in them. Everything here blocks.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, SchemaRef};
+use firn_columnar::deletes::runs;
 use firn_columnar::{BatchLimit, BlobRange, ColumnCursor, ColumnarError, InputFile, NameMapping};
 use firn_model::BlobId;
 use firn_sidecar::{Query, RowSet, Scanner};
@@ -13,6 +13,7 @@ use firn_storage::BlobStore;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
+use super::deletes::FileDeletes;
 use super::values::to_json;
 
 /// Rows looked at, or read, at once.
@@ -32,6 +33,8 @@ pub(super) struct FileSearch {
     pub(super) query: Query,
     /// The rows that match, where an index has told; None: look at every row.
     pub(super) rows: Option<RowSet>,
+    /// Rows that are not told although they match.
+    pub(super) deletes: FileDeletes,
     pub(super) limit: u64,
     pub(super) handle: Handle,
 }
@@ -41,10 +44,13 @@ impl FileSearch {
         let source =
             BlobRange::new(self.store.clone(), self.id.clone(), self.path.as_str(), self.size, self.handle.clone());
         let file = InputFile::open(Arc::new(source), &self.schema, self.mapping.as_ref())?;
-        let matching = match self.rows.take() {
+        let mut matching = match self.rows.take() {
             Some(rows) => rows,
             None => self.scan(&file)?,
         };
+        if !self.deletes.is_empty() {
+            matching = self.deletes.surviving(&file, matching)?;
+        }
         self.read(&file, &matching)
     }
 
@@ -57,7 +63,8 @@ impl FileSearch {
         let mut columns = columns.collect::<Result<Vec<_>, _>>()?;
         let mut scanner = Scanner::new(&self.query);
         let mut matching = RowSet::none(file.rows());
-        let mut left = self.limit;
+        // What is deleted afterwards must not use up the limit.
+        let mut left = if self.deletes.is_empty() { self.limit } else { u64::MAX };
         let mut start = 0;
         while start < file.rows() && left > 0 {
             let rows = ROWS.min(file.rows() - start);
@@ -134,29 +141,4 @@ fn text_at(pieces: &[ArrayRef], row: u64) -> Option<&str> {
         };
     }
     None
-}
-
-/// Ascending rows as runs of neighbours, none longer than is read at once.
-fn runs(rows: &[u64]) -> Vec<Range<u64>> {
-    let mut runs: Vec<Range<u64>> = Vec::new();
-    for row in rows {
-        match runs.last_mut() {
-            Some(run) if run.end == *row && run.end - run.start < ROWS => run.end += 1,
-            _ => runs.push(*row..row + 1),
-        }
-    }
-    runs
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbours_are_read_together() {
-        assert_eq!(runs(&[]), Vec::<Range<u64>>::new());
-        assert_eq!(runs(&[0, 1, 2, 7, 9, 10]), [0..3, 7..8, 9..11]);
-        let many: Vec<u64> = (0..ROWS + 2).collect();
-        assert_eq!(runs(&many), [0..ROWS, ROWS..ROWS + 2]);
-    }
 }

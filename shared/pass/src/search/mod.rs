@@ -1,19 +1,21 @@
 //! Search over the text columns of a dataset: by the index where a data file has one, by looking at every row where it has none. The rows
 //! are the same either way.
 
+mod deletes;
 mod file;
 mod values;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use firn_columnar::NameMapping;
 use firn_compact::name_mapping;
 use firn_config::{Config, Dataset};
 use firn_model::{BlobId, FileFacts, PartitionKey};
 use firn_sidecar::{DataFile, Query, SidecarColumns, SidecarError, SidecarKind, TextAnswer, TextIndex, sidecar_id};
 use firn_table::{
-    LoadedTable, OrderColumns, PartitionFilter, SizeLimits, TableIdent, partition_facts, partition_stats, row_order,
-    sidecar_uuid,
+    LoadedTable, OrderColumns, PartitionFacts, PartitionFilter, SizeLimits, TableIdent, delete_files, partition_facts,
+    partition_stats, row_order, sidecar_uuid,
 };
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
@@ -21,6 +23,7 @@ use tokio::runtime::Handle;
 use crate::load::{chosen, pass_error};
 use crate::report::PassError;
 use crate::wiring;
+use deletes::{DeleteReader, FileDeletes};
 use file::{FileSearch, Found};
 
 /// What is searched for.
@@ -66,7 +69,8 @@ pub struct SearchSummary {
 ///
 /// # Errors
 /// [`PassError::Usage`] for a query that cannot be understood or a dataset without text columns, [`PassError::Unavailable`] for what does not
-/// answer, and for partitions with delete files, whose deleted rows this version cannot tell from the others.
+/// answer, and for delete files that this version does not read (deletion vectors, other formats than Parquet) or that do not fit into
+/// `memoryMb`.
 pub async fn search(
     config: &Config,
     request: &SearchRequest,
@@ -84,16 +88,20 @@ pub async fn search(
     let table = services.catalog.load(&ident).await.map_err(pass_error)?;
     let search = Search::new(&table, dataset, request)?;
     let mut summary = SearchSummary::default();
-    for file in search.files().await? {
-        let left = request.limit.map(|limit| limit.saturating_sub(summary.rows));
-        if left == Some(0) {
-            break;
-        }
-        summary.files += 1;
-        let rows = search.file(&file, left, &mut summary).await?;
-        summary.rows += rows.len() as u64;
-        for (row, values) in rows {
-            found(FoundRow { dataset: dataset.name.clone(), path: file.path.clone(), row, values });
+    let (partitions, deletes) = search.partitions().await?;
+    for PartitionFacts { files, deletes: of_partition, .. } in partitions {
+        let of_partition = deletes.read(of_partition, &files).await?;
+        for file in files {
+            let left = request.limit.map(|limit| limit.saturating_sub(summary.rows));
+            if left == Some(0) {
+                return Ok(summary);
+            }
+            summary.files += 1;
+            let rows = search.file(&file, of_partition.of(&file), left, &mut summary).await?;
+            summary.rows += rows.len() as u64;
+            for (row, values) in rows {
+                found(FoundRow { dataset: dataset.name.clone(), path: file.path.clone(), row, values });
+            }
         }
     }
     Ok(summary)
@@ -123,34 +131,39 @@ impl<'a> Search<'a> {
         Ok(Self { table, dataset, query, location, scan: request.scan })
     }
 
-    /// The live data files, in the order of their partitions and commits.
-    async fn files(&self) -> Result<Vec<FileFacts>, PassError> {
+    /// The partitions in their order, the files of each in that of their commits, and who reads the delete files.
+    async fn partitions(&self) -> Result<(Vec<PartitionFacts>, Arc<DeleteReader>), PassError> {
         let (table, branch) = (self.table, &self.dataset.branch);
         let order = row_order(&table.metadata, &OrderColumns::from(self.dataset))
             .map_err(|error| PassError::Usage(format!("dataset \"{}\": {error}", self.dataset.name)))?;
         let all = partition_stats(table, branch, &PartitionFilter::all(), SizeLimits::default()).await;
-        let mut files = Vec::new();
+        let mut partitions = Vec::new();
         for partition in all.map_err(pass_error)? {
             let wanted: HashSet<PartitionKey> = [PartitionKey::clone(&partition.key)].into();
             let facts = partition_facts(table, branch, &wanted, &order).await.map_err(pass_error)?;
-            for facts in facts.into_values() {
-                if !facts.deletes.is_empty() {
-                    return Err(PassError::Unavailable(format!(
-                        "partition {} has {} delete files: this version cannot tell deleted rows from the others",
-                        facts.key.to_json(),
-                        facts.deletes.len()
-                    )));
-                }
-                files.extend(facts.files);
-            }
+            partitions.extend(facts.into_values());
         }
-        Ok(files)
+        let any = partitions.iter().any(|partition| !partition.deletes.is_empty());
+        let files = if any { delete_files(table, branch).await.map_err(pass_error)? } else { HashMap::new() };
+        let deletes = DeleteReader {
+            table: table.clone(),
+            schema: table.arrow_schema().map_err(pass_error)?,
+            mapping: self.mapping()?,
+            files,
+            most_bytes: (self.dataset.compaction.memory_mb << 20) / 2,
+        };
+        Ok((partitions, Arc::new(deletes)))
+    }
+
+    fn mapping(&self) -> Result<Option<NameMapping>, PassError> {
+        name_mapping(self.table).map_err(|error| PassError::Unavailable(error.to_string()))
     }
 
     /// The matching rows of a file with their values.
     async fn file(
         &self,
         file: &FileFacts,
+        deletes: FileDeletes,
         limit: Option<u64>,
         summary: &mut SearchSummary,
     ) -> Result<Vec<Found>, PassError> {
@@ -169,9 +182,10 @@ impl<'a> Search<'a> {
             path: file.path.clone(),
             size: file.size,
             schema: self.table.arrow_schema().map_err(pass_error)?,
-            mapping: name_mapping(self.table).map_err(|error| PassError::Unavailable(error.to_string()))?,
+            mapping: self.mapping()?,
             query: self.query.clone(),
             rows,
+            deletes,
             limit: limit.unwrap_or(u64::MAX),
             handle: Handle::current(),
         };

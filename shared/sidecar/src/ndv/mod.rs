@@ -2,6 +2,7 @@
 //! `apache-datasketches-theta-v1`).
 
 mod puffin;
+mod union;
 
 use std::sync::Arc;
 
@@ -16,7 +17,11 @@ use crate::contain::contain;
 use crate::error::SidecarError;
 use crate::identity::{DataFile, SidecarColumn};
 use crate::values::{Form, each_value};
-pub use puffin::{PuffinBlob, THETA};
+pub use puffin::{OfSnapshot, PuffinBlob, THETA};
+pub use union::{NdvUnion, SnapshotSketches};
+
+/// The sketch of a column of one data file, as it is read.
+pub type FileSketch = CompactThetaSketch;
 
 /// Nominal entries of a sketch, as a power of two: 4096, a relative error of about 1.6 %.
 const LG_K: u8 = 12;
@@ -70,12 +75,20 @@ impl NdvBuilder {
         Ok(())
     }
 
+    /// The next rows of one column, by its place: who reads a file for its sketches alone reads column by column.
+    ///
+    /// # Errors
+    /// As [`NdvBuilder::add`]; also for a place beyond the last column.
+    pub fn add_to(&mut self, place: usize, array: &ArrayRef) -> Result<(), SidecarError> {
+        match self.columns.get_mut(place) {
+            Some((_, sketch)) => each_value(array, Form::Iceberg, |value| sketch.update(raw_bytes::from_slice(value))),
+            None => Err(SidecarError::Failed(format!("there is no sketch {place}"))),
+        }
+    }
+
     /// The sketches as they are written.
     pub fn finish(self) -> NdvFile {
-        let blobs = self.columns.into_iter().map(|(column, sketch)| {
-            let compact = sketch.compact(true);
-            PuffinBlob::of_sketch(column.field_id, compact.estimate(), compact.serialize().into())
-        });
+        let blobs = self.columns.iter().map(|(column, sketch)| PuffinBlob::of_sketch(column, &sketch.compact(true)));
         NdvFile { blobs: blobs.collect() }
     }
 }
@@ -97,7 +110,7 @@ impl NdvFile {
     /// # Errors
     /// [`SidecarError::Failed`] when the footer cannot be written.
     pub fn to_bytes(&self, data: &DataFile) -> Result<Bytes, SidecarError> {
-        puffin::write(&self.blobs, data)
+        Ok(puffin::write(&self.blobs, OfSnapshot::NONE, puffin::properties_of(data))?.0)
     }
 
     /// Writes the file as the sidecar `id` of `data`.
@@ -111,6 +124,24 @@ impl NdvFile {
         data: &DataFile,
     ) -> Result<BlobProperties, SidecarError> {
         Ok(store.put(id, self.to_bytes(data)?, PutCondition::IfAbsent).await?)
+    }
+
+    /// Writes the file in place of one that cannot be used any more: of fewer columns, or of a type that a column had before.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn write_over(
+        &self,
+        store: &dyn BlobStore,
+        id: &BlobId,
+        data: &DataFile,
+    ) -> Result<BlobProperties, SidecarError> {
+        Ok(store.put(id, self.to_bytes(data)?, PutCondition::Any).await?)
+    }
+
+    /// The sketches as if they had been written as `id` and read again.
+    pub fn opened(self, id: &BlobId, data: DataFile) -> NdvSidecar {
+        NdvSidecar { data, blobs: self.blobs, id: id.clone() }
     }
 }
 
@@ -164,11 +195,25 @@ impl NdvSidecar {
     /// # Errors
     /// [`SidecarError::Unusable`] for bytes that are no sketch.
     pub fn sketch(&self, field_id: i32) -> Result<Option<CompactThetaSketch>, SidecarError> {
-        let Some(blob) = self.blobs.iter().find(|blob| blob.fields == [field_id]) else { return Ok(None) };
+        let blob = self.blobs.iter().find(|blob| blob.fields == [field_id]);
+        blob.map(|blob| self.decode(blob)).transpose()
+    }
+
+    /// The sketches of `columns` in their order; None when one of them is missing, or was made of another type than the column has now.
+    ///
+    /// # Errors
+    /// As [`NdvSidecar::sketch`].
+    pub fn sketches(&self, columns: &[SidecarColumn]) -> Result<Option<Vec<CompactThetaSketch>>, SidecarError> {
+        let blobs = columns.iter().map(|column| self.blobs.iter().find(|blob| blob.is_of(column)));
+        let Some(blobs) = blobs.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        blobs.into_iter().map(|blob| self.decode(blob)).collect::<Result<_, _>>().map(Some)
+    }
+
+    fn decode(&self, blob: &PuffinBlob) -> Result<CompactThetaSketch, SidecarError> {
         let read = contain("reading a sketch", || {
             CompactThetaSketch::deserialize(&blob.bytes).map_err(|error| SidecarError::Failed(error.to_string()))
         });
-        read.map(Some).map_err(|error| SidecarError::unusable(&self.id, error.to_string()))
+        read.map_err(|error| SidecarError::unusable(&self.id, error.to_string()))
     }
 
     /// About how many different values a column has, nulls not counted; None when it has no sketch.

@@ -7,22 +7,22 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use datasketches::theta::CompactThetaSketch;
 use firn_model::BlobId;
 use firn_storage::crc::crc64;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::created_by;
 use crate::error::SidecarError;
-use crate::identity::DataFile;
+use crate::identity::{DataFile, SidecarColumn};
 
 const MAGIC: &[u8; 4] = b"PFA1";
 /// Type of the blobs.
 pub const THETA: &str = "apache-datasketches-theta-v1";
-/// The sketches belong to a file, not to a snapshot; the Puffin spec writes what is not known as -1.
-const NO_SNAPSHOT: i64 = -1;
 
 const NDV: &str = "ndv";
 const CRC: &str = "firn.crc64";
+const DATA_TYPE: &str = "firn.data-type";
 const CREATED_BY: &str = "created-by";
 const DATA_PATH: &str = "firn.data-path";
 const DATA_SIZE: &str = "firn.data-size";
@@ -35,19 +35,27 @@ pub struct PuffinBlob {
     pub kind: String,
     /// Field ids of the columns that it was computed from.
     pub fields: Vec<i32>,
-    /// Properties: `ndv`, the estimate as a whole number, and `firn.crc64` of the bytes.
+    /// Properties: `ndv`, the estimate as a whole number, `firn.crc64` of the bytes, and `firn.data-type`, the Arrow type of the values.
     pub properties: BTreeMap<String, String>,
     /// Its bytes.
     pub bytes: Bytes,
 }
 
 impl PuffinBlob {
-    pub(super) fn of_sketch(field_id: i32, estimate: f64, bytes: Bytes) -> PuffinBlob {
+    pub(super) fn of_sketch(column: &SidecarColumn, sketch: &CompactThetaSketch) -> PuffinBlob {
+        let bytes = Bytes::from(sketch.serialize());
         let properties = [
-            (NDV.to_owned(), format!("{}", estimate.round() as u64)),
+            (NDV.to_owned(), format!("{}", sketch.estimate().round() as u64)),
             (CRC.to_owned(), format!("{:016x}", crc64(&bytes))),
+            (DATA_TYPE.to_owned(), column.data_type.to_string()),
         ];
-        PuffinBlob { kind: THETA.into(), fields: vec![field_id], properties: properties.into(), bytes }
+        PuffinBlob { kind: THETA.into(), fields: vec![column.field_id], properties: properties.into(), bytes }
+    }
+
+    /// Whether it is a sketch of the values of `column` as they are now. Values have other bytes once an `int` is a `long`.
+    pub(super) fn is_of(&self, column: &SidecarColumn) -> bool {
+        let of_type = self.properties.get(DATA_TYPE).is_some_and(|text| *text == column.data_type.to_string());
+        self.kind == THETA && self.fields == [column.field_id] && of_type
     }
 
     /// The estimate that was written beside the sketch.
@@ -78,15 +86,44 @@ struct BlobMetadata {
     properties: BTreeMap<String, String>,
 }
 
-pub(super) fn write(blobs: &[PuffinBlob], data: &DataFile) -> Result<Bytes, SidecarError> {
+/// The snapshot that a file is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfSnapshot {
+    /// Its id.
+    pub snapshot_id: i64,
+    /// Its sequence number.
+    pub sequence_number: i64,
+}
+
+impl OfSnapshot {
+    /// Sketches of a file belong to no snapshot; the Puffin spec writes what is not known as -1.
+    pub(super) const NONE: OfSnapshot = OfSnapshot { snapshot_id: -1, sequence_number: -1 };
+}
+
+/// Properties of the file of sketches of a data file.
+pub(super) fn properties_of(data: &DataFile) -> BTreeMap<String, String> {
+    [
+        (DATA_PATH.to_owned(), data.path.clone()),
+        (DATA_SIZE.to_owned(), data.size.to_string()),
+        (DATA_ROWS.to_owned(), data.rows.to_string()),
+    ]
+    .into()
+}
+
+/// A whole file, and how many bytes of it are the footer with its magic numbers.
+pub(super) fn write(
+    blobs: &[PuffinBlob],
+    of: OfSnapshot,
+    mut properties: BTreeMap<String, String>,
+) -> Result<(Bytes, u64), SidecarError> {
     let mut bytes = MAGIC.to_vec();
     let mut metadata = Vec::with_capacity(blobs.len());
     for blob in blobs {
         metadata.push(BlobMetadata {
             r#type: blob.kind.clone(),
             fields: blob.fields.clone(),
-            snapshot_id: NO_SNAPSHOT,
-            sequence_number: NO_SNAPSHOT,
+            snapshot_id: of.snapshot_id,
+            sequence_number: of.sequence_number,
             offset: bytes.len() as u64,
             length: blob.bytes.len() as u64,
             compression_codec: None,
@@ -94,21 +131,18 @@ pub(super) fn write(blobs: &[PuffinBlob], data: &DataFile) -> Result<Bytes, Side
         });
         bytes.extend_from_slice(&blob.bytes);
     }
-    let properties = [
-        (CREATED_BY.to_owned(), created_by()),
-        (DATA_PATH.to_owned(), data.path.clone()),
-        (DATA_SIZE.to_owned(), data.size.to_string()),
-        (DATA_ROWS.to_owned(), data.rows.to_string()),
-    ];
-    let footer = Footer { blobs: metadata, properties: properties.into() };
+    properties.insert(CREATED_BY.to_owned(), created_by());
+    let footer = Footer { blobs: metadata, properties };
     let footer = serde_json::to_vec(&footer).map_err(|error| SidecarError::Failed(error.to_string()))?;
     let length = i32::try_from(footer.len()).map_err(|_| SidecarError::Failed("the footer has over 2 GB".into()))?;
+    let start = bytes.len();
     bytes.extend(MAGIC);
     bytes.extend(footer);
     bytes.extend(length.to_le_bytes());
     bytes.extend([0; 4]);
     bytes.extend(MAGIC);
-    Ok(bytes.into())
+    let footer_bytes = (bytes.len() - start) as u64;
+    Ok((bytes.into(), footer_bytes))
 }
 
 /// The blobs of a file of Firn's, and the data file that they were computed from.

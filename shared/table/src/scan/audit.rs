@@ -20,11 +20,11 @@ const LOOKUPS_AT_ONCE: usize = 16;
 pub struct Audit {
     /// Snapshots looked at.
     pub snapshots: usize,
-    /// Distinct files of all of them.
+    /// Distinct files of all of them, their statistics with them.
     pub files: usize,
     /// I2: files of retained snapshots that are not in the store.
     pub missing: Vec<String>,
-    /// I2: data files that have another size in the store than in the metadata.
+    /// I2: data and statistics files that have another size in the store than in the metadata.
     pub resized: Vec<String>,
     /// I3: paths that are live twice in one snapshot.
     pub doubled: Vec<String>,
@@ -62,6 +62,8 @@ pub async fn audit(table: &LoadedTable) -> Result<Audit, TableError> {
         let sizes = live.iter().flat_map(|files| files.iter());
         paths.extend(sizes.map(|file| (file.path.clone(), file.data.then_some(file.bytes))));
     }
+    let statistics = table.metadata.statistics_iter();
+    paths.extend(statistics.map(|file| (file.statistics_path.clone(), u64::try_from(file.file_size_in_bytes).ok())));
     audit.files = paths.len();
     look_up(table, paths, &mut audit).await?;
     Ok(audit)

@@ -62,6 +62,14 @@ impl Entry {
         self.file.long("content_offset")
     }
 
+    /// Field ids of an equality delete file's key; empty for any other file.
+    pub(crate) fn equality_ids(&self) -> Result<Vec<i32>, String> {
+        let Some(value) = self.file.get("equality_ids") else { return Ok(Vec::new()) };
+        let Value::Array(ids) = value else { return Err(format!("equality_ids is {value:?}")) };
+        let id = |id: &Value| integer(id).and_then(|id| i32::try_from(id).ok());
+        ids.iter().map(id).collect::<Option<_>>().ok_or_else(|| format!("equality_ids is {value:?}"))
+    }
+
     /// Nulls of a column; None when not known.
     pub(crate) fn null_count(&self, field_id: i32) -> Option<i64> {
         integer(self.file.metric("null_value_counts", field_id)?)

@@ -1,8 +1,10 @@
 //! What is live in a table, by partition: manifests are read once, several at a time, and reduced as they come.
 
 mod audit;
+mod deletes;
 pub(crate) mod entry;
 pub(crate) mod every_entry;
+mod live;
 pub(crate) mod manifests;
 mod partition;
 mod stats;
@@ -20,6 +22,8 @@ use crate::loaded::LoadedTable;
 use crate::partition_type::SpecTypes;
 
 pub use audit::{Audit, audit};
+pub use deletes::{DeleteFile, delete_files};
+pub use live::{LiveFile, LiveFiles};
 pub use partition::{PartitionFacts, partition_facts};
 pub(crate) use partition::{live_data_paths, may_hold_partition};
 pub use stats::{PartitionStats, SizeLimits, partition_stats};

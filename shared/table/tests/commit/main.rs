@@ -13,4 +13,5 @@ mod lost_answers;
 mod many;
 mod refused;
 mod replace;
+mod statistics;
 mod tuples;

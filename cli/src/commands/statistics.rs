@@ -1,0 +1,23 @@
+//! `firn statistics`: merges the sketches of a table's files into statistics of the table now.
+
+use crate::args::OverDatasets;
+use crate::commands::{Context, complain, load_config, until_interrupted};
+use crate::exit::Exit;
+use crate::output::maintained::{Asked, MaintainAnswer};
+use crate::output::stdout::Stdout;
+
+pub(crate) async fn run(args: OverDatasets, context: &Context) -> Exit {
+    let config = match load_config(&args.config, args.dataset.as_deref()) {
+        Ok(config) => config,
+        Err(exit) => return exit,
+    };
+    let mut answer = MaintainAnswer::new(context.format, Stdout, Asked::Statistics);
+    let emitter = context.emitter();
+    let work = firn_pass::statistics(&config, args.dataset.as_deref(), &emitter, &mut answer);
+    let result = until_interrupted(work).await;
+    answer.ended(&result);
+    if let Err(error) = &result {
+        complain(error);
+    }
+    Exit::of_maintenance(&result)
+}
