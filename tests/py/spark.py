@@ -5,6 +5,7 @@ answers each with a JSON object a line:
     {"do": "append", "first": 0, "count": 3}   so many commits of 20 rows over three days, ids from `first` on
     {"do": "rows"}                        how many rows there are and the sum of their hashes
     {"do": "metadata"}                    what Spark's metadata tables say
+    {"do": "statistics"}                  statistics files of the table, and what the optimizer knows of its columns
     {"do": "stream"}                      ids that a stream sees that goes on where the last one ended, sorted
 """
 
@@ -90,6 +91,17 @@ class Table:
             "entries": table("entries", "status, sequence_number, data_file.file_path"),
             "operations": [row[0] for row in table("snapshots order by committed_at", "operation")],
             "partitions": sorted(table("partitions", "cast(partition.time_day as string), record_count, file_count")),
+        }
+
+    def statistics(self, _):
+        load = self.spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
+        files = load(self.spark._jsparkSession, self.name).statisticsFiles()
+        # Only then the optimizer asks for them.
+        self.spark.conf.set("spark.sql.cbo.enabled", "true")
+        plan = self.spark.table(self.name)._jdf.queryExecution().optimizedPlan()
+        return {
+            "files": [{"snapshot": file.snapshotId(), "path": file.path()} for file in files],
+            "optimizer": plan.stats().attributeStats().toString(),
         }
 
     def stream(self, _):

@@ -275,3 +275,13 @@ fn length_of(range: &str) -> u64 {
 fn files_of_another_writer_are_indexed_where_they_lie() {
     sidecars::files_of_another_writer_are_indexed_where_they_lie(&Scene::azurite(Azurite::shared(), "backfill"));
 }
+
+#[test]
+fn table_statistics_are_made_of_all_files() {
+    sidecars::statistics_are_made_of_all_files(&Scene::azurite(Azurite::shared(), "statistics"));
+}
+
+#[test]
+fn a_search_leaves_out_what_delete_files_delete() {
+    sidecars::deleted_rows_are_not_found(&Scene::azurite(Azurite::shared(), "deleted"));
+}

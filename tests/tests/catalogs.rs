@@ -117,7 +117,7 @@ fn a_rest_catalog_is_shared_with_spark() {
     let (pyiceberg, duckdb) = (scene.digest(), scene.lake.duck_digest(TABLE, &[]));
     assert_eq!(pyiceberg, duckdb);
 
-    scene.configure("backlogFileThreshold: 5, verify: reread", "timeColumn: time");
+    scene.configure("backlogFileThreshold: 5, verify: reread", "timeColumn: time, ndvColumns: [name, id, price, day]");
     let merged = scene.compact(&ALL).expect_code(0).lines();
     assert_eq!(merged.len(), 3, "{merged:#?}");
     assert!(merged.iter().all(|line| line["outcome"] == "done" && line["filesAfter"] == 1), "{merged:#?}");
@@ -146,7 +146,35 @@ fn a_rest_catalog_is_shared_with_spark() {
     scene.compact(&ALL).expect_code(0);
     assert_eq!(spark.ask(&json!({"do": "rows"})), written);
     assert_eq!(spark.ask(&json!({"do": "stream"})), ids(0..0), "a merge brings a stream nothing new");
+    statistics_reach_the_optimizer(&scene, &mut spark);
     scene.check_converged(&ALL);
+}
+
+/// Statistics that Firn registers through the REST catalog are what Spark's optimizer counts on.
+fn statistics_reach_the_optimizer(scene: &Scene, spark: &mut Spark) {
+    let mut command = firn();
+    command.args(["--format", "json", "statistics", "--dataset", "readings", "--config"]).arg(scene.config());
+    let made = run(&mut command).expect_code(0).lines().remove(0);
+    assert_eq!(made["decision"], "registered", "{made}");
+    let distinct: Vec<(&str, u64)> = made["columns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| (column["name"].as_str().unwrap(), column["distinct"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(distinct, [("name", 7), ("id", 280), ("price", 20), ("day", 20)]);
+    let told = spark.ask(&json!({"do": "statistics"}));
+    assert_eq!(told["files"], json!([{"snapshot": made["snapshotId"], "path": made["path"]}]));
+    let optimizer = told["optimizer"].as_str().unwrap();
+    for (name, distinct) in distinct {
+        let of_column = optimizer.split(&format!("{name}#")).nth(1).unwrap_or_default();
+        assert!(of_column.contains(&format!("ColumnStat(Some({distinct})")), "{name}: {optimizer}");
+    }
+    // Other programs decode the sketches: decimals and dates have the bytes that the specification says.
+    let read = scene.lake.statistics(TABLE);
+    for column in read[0]["columns"].as_array().unwrap() {
+        assert_eq!(column["ndv"], column["counted"], "{read:#}");
+    }
 }
 
 #[test]

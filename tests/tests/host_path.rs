@@ -122,6 +122,55 @@ fn messages_by_hand() {
     assert_merged(&scene, &expected, 3);
 }
 
+/// A scheduled pass finds files of another writer without an index, and the queue brings them to the worker, which indexes them where they
+/// lie. Meanwhile the timer of maintenance makes the table's statistics.
+#[test]
+fn a_scheduled_pass_indexes_files_through_the_queue() {
+    let azurite = Azurite::start();
+    let scene = scene_of(&azurite, "backfill");
+    scene.configure(
+        "backlogCheckIntervalMinutes: 1, schedule: '* * * * *', compactColdAfter: off, compactMinFiles: off",
+        "timeColumn: time_hour, tantivy: {indexingColumns: [origin]}, backfillWriters: parquet-cpp, \
+         ndvColumns: [origin, sent], tableStatistics: true",
+    );
+    // One commit, three months, three files whose names have one UUID.
+    scene.make("--source weather --limit 6000 --appends 1 --partition month:time_hour");
+    let (rows, before) = (scene.digest(), scene.inspect());
+    let files = before["files"].as_array().unwrap().len();
+    assert_eq!(files, 3);
+    let connection = azurite.connection_string();
+    let hosted = Hosted::start(&scene, &options(&connection));
+    // The first tick notes the time; a minute later the schedule is due.
+    let begun = Instant::now();
+    while hosted.events("partitionFinished").len() < files || hosted.events("statisticsFinished").is_empty() {
+        assert!(begun.elapsed() < LIMIT, "{}", hosted.tail());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let status = hosted.drained(LIMIT);
+    assert_eq!(status["parked"]["count"], json!(0), "{status:#}");
+    let finished = hosted.events("partitionFinished");
+    for event in &finished {
+        let told = (&event["outcome"], &event["rule"], &event["sidecars"]["written"], &event["filesAfter"]);
+        assert_eq!(told, (&json!("done"), &json!("backfill"), &json!(1), &json!(1)), "{finished:#?}");
+    }
+    let statistics = hosted.events("statisticsFinished");
+    let told = (&statistics[0]["outcome"], &statistics[0]["files"], &statistics[0]["scanned"]);
+    assert_eq!(told, (&json!("done"), &json!(3), &json!(3)), "{statistics:#?}");
+    assert_eq!(hosted.problems(), Vec::<String>::new());
+    hosted.stop();
+
+    assert_eq!((scene.digest(), &scene.inspect()["files"]), (rows, &before["files"]), "the files are as they were");
+    let mut command = firn_tests::firn();
+    command.args(["--format", "json", "search", "--dataset", "readings", "jfk", "--config"]).arg(scene.config());
+    let found = firn_tests::program::run(&mut command).expect_code(0);
+    assert_eq!((&found.summary()["byIndex"], &found.summary()["byScan"]), (&json!(3), &json!(0)));
+    assert!(found.lines().len() > 100 && found.lines().iter().all(|line| line["values"]["origin"] == "JFK"));
+    let read = scene.lake.statistics(TABLE);
+    let columns = read[0]["columns"].as_array().unwrap();
+    assert_eq!((&columns[0]["ndv"], &columns[0]["counted"]), (&json!(3), &json!(3)), "{read:#}");
+    scene.check_converged(&MANUAL);
+}
+
 /// Where each service may say 409 and keep saying it: blobs of the state, messages that the host lets go (what was written and not sent
 /// is sent again after five minutes, too long here), commits to the catalog.
 const BLOB_CONFLICTS: Conflicts = Conflicts {

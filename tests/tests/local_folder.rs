@@ -320,3 +320,13 @@ fn sidecars_that_cannot_be_uploaded_are_dropped_and_the_rows_are_merged() {
 fn files_of_writers_not_named_are_noted() {
     sidecars::files_of_writers_not_named_are_noted(&Scene::local());
 }
+
+#[test]
+fn table_statistics_are_made_of_all_files() {
+    sidecars::statistics_are_made_of_all_files(&Scene::local());
+}
+
+#[test]
+fn a_search_leaves_out_what_delete_files_delete() {
+    sidecars::deleted_rows_are_not_found(&Scene::local());
+}

@@ -105,6 +105,22 @@ impl Lake {
         self.run("readers_view.py", table, &[])
     }
 
+    /// The statistics of the table as other programs read them; see `read_statistics.py`.
+    ///
+    /// # Panics
+    /// When the script fails, which it does where metadata and file disagree.
+    pub fn statistics(&self, table: &str) -> Value {
+        self.run("read_statistics.py", table, &[])["statistics"].take()
+    }
+
+    /// Deletes rows by delete files; `options` are those of `delete_rows.py`.
+    ///
+    /// # Panics
+    /// When the script fails.
+    pub fn delete_rows(&self, table: &str, options: &[&str]) {
+        self.run("delete_rows.py", table, options);
+    }
+
     /// Asserts the invariants that need no comparison (I2 to I5 and I9 of design section 8).
     ///
     /// # Panics

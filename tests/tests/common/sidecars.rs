@@ -273,6 +273,147 @@ pub(crate) fn words_are_looked_for(scene: &Scene) {
     assert_eq!((&found.summary()["rows"], &found.summary()["byIndex"]), (&json!(0), &json!(1)));
 }
 
+/// Rows that delete files delete are found by no index and by no scan; later rows with the same key are.
+#[allow(dead_code)]
+pub(crate) fn deleted_rows_are_not_found(scene: &Scene) {
+    const APPENDS: &str = "--source changelogs --limit 5000 --appends 14";
+    scene.configure("backlogFileThreshold: 10", DATASET);
+    scene.make(&format!("{APPENDS} --last 11"));
+    scene.compact(&[]).expect_code(0);
+    // Files without an index.
+    scene.make(&format!("{APPENDS} --first 11 --last 13"));
+    let everything = |flags: &[&str]| search(scene, "NOT nosuchwordanywhere", flags);
+    let before = everything(&[]);
+    assert_eq!((&before.summary()["byIndex"], &before.summary()["byScan"]), (&json!(1), &json!(2)));
+    let sent = |line: &Value| line["values"]["sent"].as_i64().unwrap();
+    let of_package = |lines: &[Value], package: &Value| -> BTreeSet<i64> {
+        lines.iter().filter(|line| line["values"]["package"] == *package).map(sent).collect()
+    };
+    // The package with the most rows: later ones have it, too.
+    let lines = before.lines();
+    let package = lines.iter().map(|line| &line["values"]["package"]).max_by_key(|name| of_package(&lines, name).len());
+    let package = package.unwrap();
+    let name = package.as_str().unwrap();
+    let deleted: BTreeSet<i64> =
+        of_package(&lines, package).into_iter().chain((0..5000).filter(|n| n % 7 == 3)).collect();
+    scene.lake.delete_rows(TABLE, &["--positions", "7:3", "--equality", &format!("package={name}")]);
+
+    for flags in [&[][..], &["--scan"]] {
+        let after = everything(flags);
+        assert_eq!(numbers(&after), numbers(&before).difference(&deleted).copied().collect(), "{flags:?}");
+    }
+    // Deleted rows do not use up a limit.
+    assert_eq!(everything(&["--limit", "20"]).lines().len(), 20);
+    for (query, _) in QUERIES {
+        let (by_index, by_scan) = (search(scene, query, &[]), search(scene, query, &["--scan"]));
+        assert_eq!(by_index.lines(), by_scan.lines(), "{query}");
+        assert!(numbers(&by_index).is_disjoint(&deleted), "{query}");
+    }
+
+    // Rows that came later are not deleted, whatever their key.
+    scene.make(&format!("{APPENDS} --first 13"));
+    let after = everything(&[]);
+    let new: BTreeSet<i64> = numbers(&after).difference(&numbers(&before)).copied().collect();
+    assert!(new.iter().any(|number| number % 7 == 3), "{new:?}");
+    assert!(of_package(&after.lines(), package).is_subset(&new));
+    assert_eq!(numbers(&after), numbers(&before).difference(&deleted).chain(&new).copied().collect());
+    assert_eq!(numbers(&after), numbers(&everything(&["--scan"])));
+
+    // Sketches would count what is deleted.
+    let made = make_statistics(scene);
+    assert_eq!(made["decision"], "left");
+    assert!(made["reason"].as_str().unwrap().contains("2 delete files"), "{made}");
+    assert_eq!(scene.lake.statistics(TABLE), json!([]));
+}
+
+/// The one line of `firn statistics`.
+fn make_statistics(scene: &Scene) -> Value {
+    let mut command = firn();
+    command.args(["--format", "json", "statistics", "--dataset", "readings", "--config"]).arg(scene.config());
+    let made = run(&mut command).expect_code(0);
+    assert_eq!(made.lines().len(), 1, "{made:?}");
+    made.lines().remove(0)
+}
+
+/// What other programs read of the head's statistics agrees with its rows; gives the path.
+#[allow(dead_code)]
+pub(crate) fn statistics_agree_with_the_rows(scene: &Scene, columns: &[&str]) -> String {
+    let head = scene.inspect()["current_snapshot_id"].clone();
+    let all = scene.lake.statistics(TABLE);
+    let of_head = all.as_array().unwrap().iter().find(|file| file["snapshot"] == head);
+    let read = of_head.unwrap_or_else(|| panic!("snapshot {head} has none: {all:#}"));
+    let names: Vec<&str> = read["columns"].as_array().unwrap().iter().map(|of| of["name"].as_str().unwrap()).collect();
+    assert_eq!(names, columns);
+    for column in read["columns"].as_array().unwrap() {
+        let number = |key: &str| column[key].as_f64().unwrap();
+        assert!(number("lower") <= number("counted") && number("counted") <= number("upper"), "{read:#}");
+        // Below the nominal entries of a sketch nothing is estimated.
+        assert!(number("counted") >= 4096.0 || number("ndv") == number("counted"), "{read:#}");
+    }
+    read["path"].as_str().unwrap().to_owned()
+}
+
+/// Statistics of a table whose files have sketches of a merge, or none: every row counts, other programs read them, and what was read for
+/// them is not read again.
+#[allow(dead_code)]
+pub(crate) fn statistics_are_made_of_all_files(scene: &Scene) {
+    const COLUMNS: [&str; 3] = ["origin", "sent", "temp"];
+    const APPENDS: &str = "--source weather --limit 9000 --appends 40 --partition month:time_hour --arrival late";
+    let dataset = |columns: &str| format!("timeColumn: time_hour, ndvColumns: [{columns}], tableStatistics: true");
+    scene.configure("backlogFileThreshold: 10", &dataset("origin, sent, temp"));
+    scene.make(&format!("{APPENDS} --last 30"));
+    scene.compact(&["--full", "--dataset", "readings"]).expect_code(0);
+    // A partition that had one file is as it was.
+    let merged = scene.lake.files(TABLE).keys().filter(|name| name.ends_with(".ndv")).count() as u64;
+    // Files of another writer, without sketches.
+    scene.make(&format!("{APPENDS} --first 30 --last 36"));
+    let (rows, files) = (scene.digest(), live_files(scene).len() as u64);
+    assert!(merged >= 3 && files > merged, "{merged} {files}");
+
+    let made = make_statistics(scene);
+    let before = scene.inspect();
+    assert_eq!((&made["decision"], &made["snapshotId"]), (&json!("registered"), &before["current_snapshot_id"]));
+    assert_eq!((made["files"].as_u64(), made["scanned"].as_u64()), (Some(files), Some(files - merged)), "{made}");
+    assert_eq!(statistics_agree_with_the_rows(scene, &COLUMNS), made["path"].as_str().unwrap());
+    assert!(made["columns"][1]["distinct"].as_u64().unwrap() > 5000, "more than a sketch counts exactly: {made}");
+
+    // Once.
+    let again = make_statistics(scene);
+    assert_eq!((&again["decision"], &again["reason"]), (&json!("left"), &json!("the snapshot has its statistics")));
+    assert_eq!(scene.inspect()["metadata_location"], before["metadata_location"]);
+
+    // A later snapshot: only what is new is read.
+    scene.make(&format!("{APPENDS} --first 36"));
+    let new = live_files(scene).len() as u64 - files;
+    let made = make_statistics(scene);
+    assert_eq!((made["files"].as_u64(), made["scanned"].as_u64()), (Some(files + new), Some(new)), "{made}");
+    statistics_agree_with_the_rows(scene, &COLUMNS);
+    assert_eq!(scene.lake.statistics(TABLE).as_array().unwrap().len(), 2, "each snapshot has its own");
+
+    // Other columns: the statistics are made again, and the sketches that lack one, too.
+    scene.configure("backlogFileThreshold: 10", &dataset("origin, dest_not_there, visib"));
+    let made = make_statistics(scene);
+    assert_eq!((made["files"].as_u64(), made["scanned"].as_u64()), (Some(files + new), Some(files + new)), "{made}");
+    statistics_agree_with_the_rows(scene, &["origin", "visib"]);
+    assert_eq!(scene.lake.statistics(TABLE).as_array().unwrap().len(), 2);
+
+    // A sweep knows the place: what is registered stays, what is not is a candidate.
+    let mut orphans = firn();
+    orphans.args(["--format", "json", "orphans", "--dry-run", "--config"]).arg(scene.config());
+    let swept = run(&mut orphans).expect_code(0).lines();
+    let of_statistics: Vec<&Value> =
+        swept.iter().filter(|line| line["path"].as_str().unwrap().ends_with(".stats")).collect();
+    let told = |reason: &str| of_statistics.iter().filter(|line| line["reason"] == reason).count();
+    assert_eq!((told("referenced: live"), told("too young")), (2, 1), "{of_statistics:#?}");
+    assert_ne!(scene.digest(), rows);
+    let merged_rows = scene.digest();
+    scene.compact(&[]).expect_code(0);
+    assert_eq!(scene.digest(), merged_rows);
+    make_statistics(scene);
+    statistics_agree_with_the_rows(scene, &["origin", "visib"]);
+    scene.check_converged(&[]);
+}
+
 /// DataSketches for C++, through its Python package: the sketch of a column with the numbers from 0 to `rows` is the very one that the library
 /// makes of them.
 fn sketches_are_read_by_another_library(file: &str, rows: u64, packages: usize) {
