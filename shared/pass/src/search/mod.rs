@@ -126,7 +126,9 @@ impl<'a> Search<'a> {
             let key = dataset.key("tantivy.indexingColumns");
             return Err(PassError::Usage(format!("{key} is empty: name the text columns that are searched")));
         }
-        let query = Query::parse(&request.query, &columns.text).map_err(|error| PassError::Usage(error.to_string()))?;
+        let others: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let query = Query::parse_in_table(&request.query, &columns.text, &others)
+            .map_err(|error| PassError::Usage(error.to_string()))?;
         let location = table.blob_id(table.location()).map_err(pass_error)?;
         Ok(Self { table, dataset, query, location, scan: request.scan })
     }

@@ -4,12 +4,14 @@
 //! magic (8) | part | part | ... | footer (JSON) | CRC-64 of the footer (8) | length of the footer (4) | magic (8)
 //! ```
 
+mod blocks;
 mod read;
 mod write;
 
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{DataFile, SidecarKind};
+pub use blocks::Blocks;
 pub use read::BundleReader;
 pub(crate) use read::ranged;
 pub use write::{Bundle, Content, Part};
@@ -33,6 +35,15 @@ pub struct Footer {
     pub about: serde_json::Value,
     /// The parts, in their order in the blob.
     pub parts: Vec<PartEntry>,
+    /// Checksums for who reads ranges.
+    pub blocks: Blocks,
+}
+
+impl Footer {
+    /// Where the last part ends.
+    fn parts_end(&self) -> u64 {
+        self.parts.last().map_or(MAGIC.len() as u64, |part| part.offset.saturating_add(part.length))
+    }
 }
 
 /// A part in the footer.
@@ -46,12 +57,6 @@ pub struct PartEntry {
     pub length: u64,
     /// CRC-64/NVME of the bytes, 16 hexadecimal digits.
     pub crc64: String,
-}
-
-impl PartEntry {
-    fn crc_text(crc: u64) -> String {
-        format!("{crc:016x}")
-    }
 }
 
 /// Who writes sidecars, as it stands in them.

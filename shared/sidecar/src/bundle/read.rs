@@ -8,6 +8,7 @@ use firn_model::BlobId;
 use firn_storage::BlobStore;
 use firn_storage::crc::{Crc64, crc64};
 
+use super::blocks::text;
 use super::{Footer, MAGIC, PartEntry, TRAILER_BYTES};
 use crate::error::SidecarError;
 use crate::identity::{DataFile, SidecarKind};
@@ -136,7 +137,7 @@ impl BundleReader {
     }
 
     fn check(&self, entry: &PartEntry, crc: u64) -> Result<(), SidecarError> {
-        let found = PartEntry::crc_text(crc);
+        let found = text(crc);
         if found == entry.crc64 {
             return Ok(());
         }
@@ -192,11 +193,14 @@ fn parse_footer(id: &BlobId, size: u64, length: u64, tail: &Bytes) -> Result<Foo
             return Err(SidecarError::unusable(id, format!("part `{}` is not where it should be", part.name)));
         }
     }
+    if !footer.blocks.cover(footer.parts_end()) {
+        return Err(SidecarError::unusable(id, "its checksums of blocks are not those of its parts"));
+    }
     Ok(footer)
 }
 
 pub(crate) mod ranged {
-    //! Ranges of a blob for code that cannot wait: they are fetched in blocks, and blocks are kept.
+    //! Ranges of a blob for code that cannot wait: they are fetched in blocks, which are checked and kept.
 
     use std::collections::{HashMap, VecDeque};
     use std::io;
@@ -206,10 +210,9 @@ pub(crate) mod ranged {
     use bytes::{Bytes, BytesMut};
     use tokio::runtime::Handle;
 
+    use super::super::blocks::BLOCK_BYTES;
     use super::{BundleReader, slice_of_tail};
 
-    /// Bytes of a block: about what a storage account delivers in the time that a request takes anyway.
-    const BLOCK_BYTES: u64 = 128 << 10;
     /// Bytes of blocks that are kept.
     const KEPT_BYTES: u64 = 32 << 20;
 
@@ -237,23 +240,21 @@ pub(crate) mod ranged {
             &self.bundle
         }
 
-        /// The bytes of `range`.
+        /// The bytes of `range`, which lies in the parts.
+        ///
+        /// # Errors
+        /// What the store says; `InvalidData` when they are not what was written.
         pub(crate) fn read(&self, range: Range<u64>) -> io::Result<Bytes> {
             if range.is_empty() {
                 return Ok(Bytes::new());
             }
-            if let Some(bytes) = slice_of_tail(self.bundle.tail(), self.bundle.size(), &range) {
-                return Ok(bytes);
-            }
             let blocks = range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES);
             if blocks.end - blocks.start > KEPT_BYTES / BLOCK_BYTES / 4 {
-                return self.fetch(range);
+                return self.fetch_part(&range, blocks);
             }
             let (first, missing) = self.missing(&blocks);
             if missing > 0 {
-                let start = first * BLOCK_BYTES;
-                let end = ((first + missing) * BLOCK_BYTES).min(self.bundle.size());
-                self.keep(first, &self.fetch(start..end)?);
+                self.keep(first, &self.fetch(first..first + missing)?);
             }
             self.assemble(range, blocks)
         }
@@ -306,15 +307,42 @@ pub(crate) mod ranged {
                     Some(held) if to <= held.len() && alone => return Ok(held.slice(from..to)),
                     Some(held) if to <= held.len() => bytes.extend_from_slice(&held[from..to]),
                     // Another thread's reads have pushed it out meanwhile.
-                    _ => return self.fetch(range),
+                    _ => return self.fetch_part(&range, range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)),
                 }
             }
             Ok(bytes.freeze())
         }
 
-        fn fetch(&self, range: Range<u64>) -> io::Result<Bytes> {
-            let read = self.handle.block_on(self.bundle.store().read(self.bundle.id(), range));
-            read.map_err(io::Error::other)
+        /// The bytes of `range`, which lies in `blocks`.
+        fn fetch_part(&self, range: &Range<u64>, blocks: Range<u64>) -> io::Result<Bytes> {
+            let start = blocks.start * BLOCK_BYTES;
+            let bytes = self.fetch(blocks)?;
+            let part = (range.start - start) as usize..(range.end - start) as usize;
+            if part.end > bytes.len() {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "a range beyond the parts"));
+            }
+            Ok(bytes.slice(part))
+        }
+
+        /// Whole blocks, checked.
+        fn fetch(&self, blocks: Range<u64>) -> io::Result<Bytes> {
+            let footer = self.bundle.footer();
+            let range = blocks.start * BLOCK_BYTES..(blocks.end * BLOCK_BYTES).min(footer.parts_end());
+            let bytes = match slice_of_tail(self.bundle.tail(), self.bundle.size(), &range) {
+                Some(bytes) => bytes,
+                None => {
+                    let read = self.handle.block_on(self.bundle.store().read(self.bundle.id(), range));
+                    read.map_err(io::Error::other)?
+                }
+            };
+            match footer.blocks.damaged(blocks.start, &bytes) {
+                None => Ok(bytes),
+                Some(block) => {
+                    let start = block * BLOCK_BYTES;
+                    let detail = format!("its bytes from {start} on are not what was written (CRC-64)");
+                    Err(io::Error::new(io::ErrorKind::InvalidData, detail))
+                }
+            }
         }
     }
 }

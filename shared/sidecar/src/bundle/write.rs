@@ -10,6 +10,7 @@ use firn_model::BlobId;
 use firn_storage::crc::{Crc64, crc64};
 use firn_storage::{BlobProperties, BlobStore, BlobUpload};
 
+use super::blocks::{BlockSums, text};
 use super::{Footer, MAGIC, PartEntry, created_by};
 use crate::error::SidecarError;
 use crate::identity::{DataFile, SidecarKind};
@@ -83,14 +84,17 @@ impl Bundle {
 
     async fn write_all(&self, upload: &mut dyn BlobUpload, data: DataFile) -> Result<(), SidecarError> {
         upload.write(Bytes::from_static(MAGIC)).await?;
+        let mut blocks = BlockSums::default();
+        blocks.update(MAGIC);
         let mut offset = MAGIC.len() as u64;
         let mut parts = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
-            let (length, crc) = write_part(upload, &part.content).await?;
-            parts.push(PartEntry { name: part.name.clone(), offset, length, crc64: PartEntry::crc_text(crc) });
+            let (length, crc) = write_part(upload, &part.content, &mut blocks).await?;
+            parts.push(PartEntry { name: part.name.clone(), offset, length, crc64: text(crc) });
             offset += length;
         }
-        let footer = Footer { kind: self.kind, created_by: created_by(), data, about: self.about.clone(), parts };
+        let (about, blocks) = (self.about.clone(), blocks.finish());
+        let footer = Footer { kind: self.kind, created_by: created_by(), data, about, parts, blocks };
         upload.write(end(&footer)?).await?;
         Ok(())
     }
@@ -108,10 +112,15 @@ fn end(footer: &Footer) -> Result<Bytes, SidecarError> {
 }
 
 /// Writes a part. Returns its length and CRC-64.
-async fn write_part(upload: &mut dyn BlobUpload, content: &Content) -> Result<(u64, u64), SidecarError> {
+async fn write_part(
+    upload: &mut dyn BlobUpload,
+    content: &Content,
+    blocks: &mut BlockSums,
+) -> Result<(u64, u64), SidecarError> {
     match content {
         Content::Memory(bytes) => {
             upload.write(bytes.clone()).await?;
+            blocks.update(bytes);
             Ok((bytes.len() as u64, crc64(bytes)))
         }
         Content::Temp(temp) => {
@@ -126,6 +135,7 @@ async fn write_part(upload: &mut dyn BlobUpload, content: &Content) -> Result<(u
                 }
                 length += read as u64;
                 crc.update(&block);
+                blocks.update(&block);
                 upload.write(block.into()).await?;
             }
         }

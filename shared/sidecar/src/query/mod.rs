@@ -9,7 +9,7 @@
 //! (error OR warning) disk  brackets
 //! ```
 //!
-//! Words are cut as the index cuts them. A colon after what is no column of the dataset is a character like any other.
+//! Words are cut as the index cuts them. A colon after what is no column of the table is a character like any other.
 
 mod parse;
 mod scan;
@@ -54,7 +54,15 @@ impl Query {
     /// # Errors
     /// [`QueryError`] with the place, quoting the text.
     pub fn parse(text: &str, columns: &[SidecarColumn]) -> Result<Query, QueryError> {
-        parse::parse(text, columns)
+        parse::parse(text, columns, &[])
+    }
+
+    /// The same; `others` are columns of the table that are not looked at, and asking for one of them is a mistake, not a text with a colon.
+    ///
+    /// # Errors
+    /// As [`Query::parse`].
+    pub fn parse_in_table(text: &str, columns: &[SidecarColumn], others: &[&str]) -> Result<Query, QueryError> {
+        parse::parse(text, columns, others)
     }
 
     /// The columns that are looked at.

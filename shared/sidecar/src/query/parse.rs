@@ -7,8 +7,8 @@ use crate::text::words::words;
 /// Brackets within brackets at most: each takes a bit of the stack.
 const MOST_DEPTH: usize = 64;
 
-pub(super) fn parse(text: &str, columns: &[SidecarColumn]) -> Result<Query, QueryError> {
-    let mut parser = Parser { text, columns, tokens: tokens(text)?, next: 0, depth: 0, leaves: Vec::new() };
+pub(super) fn parse(text: &str, columns: &[SidecarColumn], others: &[&str]) -> Result<Query, QueryError> {
+    let mut parser = Parser { text, columns, others, tokens: tokens(text)?, next: 0, depth: 0, leaves: Vec::new() };
     if parser.tokens.is_empty() {
         return Err(error(text, 0, "it is empty: give a word to look for"));
     }
@@ -105,6 +105,7 @@ fn quoted(text: &str, start: usize) -> Result<(String, usize), QueryError> {
 struct Parser<'a> {
     text: &'a str,
     columns: &'a [SidecarColumn],
+    others: &'a [&'a str],
     tokens: Vec<Token>,
     next: usize,
     depth: usize,
@@ -183,6 +184,12 @@ impl Parser<'_> {
         let named = column.as_ref().map(|name| self.columns.iter().position(|column| column.name == *name));
         let (column, text) = match (named, column) {
             (Some(Some(at)), _) => (Some(at), text),
+            (Some(None), Some(before)) if self.others.contains(&before.as_str()) => {
+                let known: Vec<_> = self.columns.iter().map(|column| column.name.as_str()).collect();
+                let detail =
+                    format!("column `{before}` is not in tantivy.indexingColumns, which has {}", known.join(", "));
+                return Err(error(self.text, start, detail));
+            }
             // No column of the dataset: the colon is a character as any other.
             (Some(None), Some(before)) => (None, format!("{before}:{text}")),
             _ => (None, text),

@@ -66,3 +66,15 @@ fn rows_are_matched_word_by_word() {
     assert!(matches("-a", Some("b"), None) && matches("-a", None, None) && !matches("-a", Some("a"), None));
     assert!(matches("\"x x\"", Some("y x x"), None) && !matches("\"x x\"", Some("x y x"), None));
 }
+
+#[test]
+fn a_column_of_the_table_that_is_not_searched_is_a_mistake() {
+    let message = SidecarColumn { name: "message".into(), field_id: 1, data_type: arrow_schema::DataType::Utf8 };
+    let parse = |text: &str| Query::parse_in_table(text, std::slice::from_ref(&message), &["level"]);
+    let error = parse("retry level:ERROR").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "query `retry level:ERROR`, character 7: column `level` is not in tantivy.indexingColumns, which has message"
+    );
+    assert_eq!(parse("at 10:30 message:a").unwrap(), Query::parse("at 10:30 message:a", &[message]).unwrap());
+}
