@@ -22,11 +22,12 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use firn_config::{Config, near};
-use firn_pass::PassError;
+use firn_pass::{MaintainSummary, PassError};
 use firn_telemetry::Emitter;
 
 use crate::args::{Format, WithConfig};
 use crate::exit::Exit;
+use crate::output::maintained::MaintainAnswer;
 use crate::output::progress::Progress;
 
 /// Variable that names the configuration where `--config` does not.
@@ -55,6 +56,15 @@ pub(crate) fn complain(message: impl std::fmt::Display) {
     for line in message.to_string().lines() {
         eprintln!("error: {line}");
     }
+}
+
+/// The end of a maintenance command: the last line of its answer, what went wrong, and the exit code.
+pub(crate) fn maintenance_ended(answer: &mut MaintainAnswer, result: &Result<MaintainSummary, PassError>) -> Exit {
+    answer.ended(result);
+    if let Err(error) = result {
+        complain(error);
+    }
+    Exit::of_maintenance(result)
 }
 
 /// Reads the configuration and refuses a dataset that is not there.

@@ -3,7 +3,7 @@
 use firn_config::Config;
 
 use crate::args::{CompactArgs, OrphansArgs};
-use crate::commands::{Context, complain, load_config, until_interrupted};
+use crate::commands::{Context, complain, load_config, maintenance_ended, until_interrupted};
 use crate::exit::Exit;
 use crate::output::maintained::{Asked, MaintainAnswer};
 use crate::output::stdout::Stdout;
@@ -33,11 +33,7 @@ async fn sweep(config: &Config, dataset: Option<&str>, dry_run: bool, context: &
     let mut answer = MaintainAnswer::new(context.format, Stdout, Asked::Orphans { dry_run });
     let emitter = context.emitter();
     let result = until_interrupted(firn_pass::orphans(config, dataset, dry_run, &emitter, &mut answer)).await;
-    answer.ended(&result);
-    if let Err(error) = &result {
-        complain(error);
-    }
-    Exit::of_maintenance(&result)
+    maintenance_ended(&mut answer, &result)
 }
 
 async fn last(config: &Config, dataset: Option<&str>, context: &Context) -> Exit {

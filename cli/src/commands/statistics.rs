@@ -1,7 +1,7 @@
 //! `firn statistics`: merges the sketches of a table's files into statistics of the table now.
 
 use crate::args::OverDatasets;
-use crate::commands::{Context, complain, load_config, until_interrupted};
+use crate::commands::{Context, load_config, maintenance_ended, until_interrupted};
 use crate::exit::Exit;
 use crate::output::maintained::{Asked, MaintainAnswer};
 use crate::output::stdout::Stdout;
@@ -15,9 +15,5 @@ pub(crate) async fn run(args: OverDatasets, context: &Context) -> Exit {
     let emitter = context.emitter();
     let work = firn_pass::statistics(&config, args.dataset.as_deref(), &emitter, &mut answer);
     let result = until_interrupted(work).await;
-    answer.ended(&result);
-    if let Err(error) = &result {
-        complain(error);
-    }
-    Exit::of_maintenance(&result)
+    maintenance_ended(&mut answer, &result)
 }

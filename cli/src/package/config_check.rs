@@ -1,6 +1,7 @@
 //! What would keep the app from working in Azure, as far as the configuration in the package tells. Only said: the zip is written all the same.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use firn_config::{Config, Environment, ProcessEnvironment};
 
@@ -11,7 +12,7 @@ use super::content::CONFIG_FILE;
 #[derive(Default)]
 struct InAzure {
     /// Variables that are not set here: app settings, it must be hoped.
-    unset: RefCell<Vec<String>>,
+    unset: RefCell<BTreeSet<String>>,
 }
 
 impl Environment for InAzure {
@@ -19,7 +20,7 @@ impl Environment for InAzure {
         let value =
             if name == "WEBSITE_INSTANCE_ID" { Some("package".to_owned()) } else { ProcessEnvironment.variable(name) };
         if value.is_none() {
-            self.unset.borrow_mut().push(name.to_owned());
+            self.unset.borrow_mut().insert(name.to_owned());
         }
         value
     }
@@ -37,12 +38,10 @@ fn check(text: &str) -> Vec<String> {
     let loaded = Config::load(text, &environment);
     // Firn asks for variables of its own, too; only those that the file names matter.
     let unset = environment.unset.into_inner();
-    let mut unset: Vec<&String> = unset.iter().filter(|name| text.contains(&format!("${{{name}}}"))).collect();
-    unset.dedup();
+    let unset: Vec<String> = unset.into_iter().filter(|name| text.contains(&format!("${{{name}}}"))).collect();
     match loaded {
         _ if !unset.is_empty() => {
-            let names: Vec<&str> = unset.iter().map(|name| name.as_str()).collect();
-            vec![format!("not checked, because {} is not set here; set it, or let firn doctor look", names.join(", "))]
+            vec![format!("not checked, because {} is not set here; set it, or let firn doctor look", unset.join(", "))]
         }
         Err(errors) => errors.0.iter().map(|error| format!("the app will not work with it: {error}")).collect(),
         Ok(config) if config.storage.is_none() => {

@@ -12,6 +12,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
+use crate::chosen::{read_run, runs};
 use crate::cursor::ColumnCursor;
 use crate::error::ColumnarError;
 use crate::input::InputFile;
@@ -131,13 +132,7 @@ impl std::fmt::Debug for EqualityDeletes {
 
 /// The rows of a run as one array.
 fn rows_of(cursor: &mut ColumnCursor, run: &Range<u64>) -> Result<ArrayRef, ColumnarError> {
-    cursor.skip(run.start - cursor.row())?;
-    let mut pieces = Vec::new();
-    while cursor.row() < run.end {
-        let left = usize::try_from(run.end - cursor.row()).unwrap_or(usize::MAX);
-        let piece = cursor.next(left)?;
-        pieces.push(piece.ok_or_else(|| usage(&format!("a column ends before row {}", run.end)))?);
-    }
+    let pieces = read_run(cursor, run)?;
     if let [piece] = &pieces[..] {
         return Ok(Arc::clone(piece));
     }
@@ -145,31 +140,6 @@ fn rows_of(cursor: &mut ColumnCursor, run: &Range<u64>) -> Result<ArrayRef, Colu
     arrow_select::concat::concat(&pieces).map_err(|error| usage(&error))
 }
 
-/// Ascending rows as runs of neighbours, none longer than is read at once.
-pub fn runs(rows: &[u64]) -> Vec<Range<u64>> {
-    let mut runs: Vec<Range<u64>> = Vec::new();
-    for row in rows {
-        match runs.last_mut() {
-            Some(run) if run.end == *row && run.end - run.start < ROWS as u64 => run.end += 1,
-            _ => runs.push(*row..row + 1),
-        }
-    }
-    runs
-}
-
 fn usage(error: &dyn std::fmt::Display) -> ColumnarError {
     ColumnarError::Usage { detail: error.to_string() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbours_are_read_together() {
-        assert_eq!(runs(&[]), Vec::<Range<u64>>::new());
-        assert_eq!(runs(&[0, 1, 2, 7, 9, 10]), [0..3, 7..8, 9..11]);
-        let many: Vec<u64> = (0..ROWS as u64 + 2).collect();
-        assert_eq!(runs(&many), [0..ROWS as u64, ROWS as u64..ROWS as u64 + 2]);
-    }
 }

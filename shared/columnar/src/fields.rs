@@ -11,7 +11,7 @@ const EXTENSION_NAME: &str = "ARROW:extension:name";
 const UUID_EXTENSION: &str = "arrow.uuid";
 
 /// The Iceberg field id of a field, if it has one.
-pub(crate) fn field_id(field: &Field) -> Option<i32> {
+pub fn field_id(field: &Field) -> Option<i32> {
     field.metadata().get(PARQUET_FIELD_ID_META_KEY)?.parse().ok()
 }
 

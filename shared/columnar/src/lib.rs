@@ -9,7 +9,7 @@
 //! - `resolve`: which columns of the file fill which columns of the table, by field id;
 //! - `pages`: the pages of a column chunk through a bounded window;
 //! - `group`: one column of one row group, `adapt`: its values as the table's type;
-//! - [`input`] and [`cursor`]: what callers see; [`side_by_side`]: several columns at once; [`deletes`]: what delete files say.
+//! - [`input`] and [`cursor`]: what callers see; [`side_by_side`]: several columns at once; [`chosen`]: chosen rows; [`deletes`]: what delete files say.
 //!
 //! Writing:
 //! - [`writer`]: a file, its columns encoded one by one; [`roll`]: where it ends and the next begins;
@@ -27,6 +27,7 @@ mod above;
 mod adapt;
 pub mod admit;
 pub mod blob;
+pub mod chosen;
 mod claimed_range;
 pub mod claims;
 mod contain;
@@ -69,6 +70,7 @@ pub use engine::{
     StopFlag, merge,
 };
 pub use error::ColumnarError;
+pub use fields::field_id;
 pub use input::InputFile;
 pub use levels::{GroupReport, merge_group};
 pub use limits::BatchLimit;

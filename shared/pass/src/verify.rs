@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use firn_columnar::{BlobRange, FileClaims, InputFile, MergeError, Reread, reread};
+use firn_columnar::{BlobRange, FileClaims, InputFile, MergeError, Reread, field_id, reread};
 use firn_compact::{Services, name_mapping};
 use firn_config::{Config, Dataset};
 use firn_model::{FileFacts, PartitionKey, RowOrder};
@@ -155,8 +155,7 @@ fn read_again(
 
 /// Whether the file has a top-level column whose field id the table's current schema lacks.
 fn has_dropped_column(input: &InputFile, schema: &SchemaRef) -> bool {
-    let known: HashSet<i32> =
-        schema.fields().iter().filter_map(|field| field.metadata().get("PARQUET:field_id")?.parse().ok()).collect();
+    let known: HashSet<i32> = schema.fields().iter().filter_map(|field| field_id(field)).collect();
     let columns = input.metadata().file_metadata().schema_descr().root_schema().get_fields();
     columns.iter().map(|column| column.get_basic_info()).any(|info| info.has_id() && !known.contains(&info.id()))
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Schema};
+use firn_columnar::field_id;
 use firn_model::BlobId;
 use serde::{Deserialize, Serialize};
 
@@ -102,10 +103,6 @@ impl SidecarColumn {
         let field = schema.field_with_name(name).ok()?;
         Some(SidecarColumn { name: name.to_owned(), field_id: field_id(field)?, data_type: field.data_type().clone() })
     }
-}
-
-fn field_id(field: &Field) -> Option<i32> {
-    field.metadata().get("PARQUET:field_id")?.parse().ok()
 }
 
 #[cfg(test)]

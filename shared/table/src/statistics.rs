@@ -1,18 +1,12 @@
 //! A statistics file of a snapshot into the metadata (Iceberg spec, "Table Statistics"): one commit, no snapshot of its own.
 
-use std::time::Duration;
-
 use iceberg::spec::StatisticsFile;
 use iceberg::{TableRequirement, TableUpdate};
 
 use crate::catalog::Catalog;
+use crate::commit::CommitPolicy;
 use crate::error::{SwapError, TableError};
 use crate::loaded::LoadedTable;
-
-/// Wait before the second try; doubled for each further one, then a random part of it is taken.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// No wait is longer.
-const MOST_WAIT: Duration = Duration::from_secs(10);
 
 /// Statistics that are in the metadata.
 #[derive(Debug)]
@@ -102,12 +96,11 @@ pub async fn register_statistics(
     retry_max: u64,
 ) -> Result<Registered, StatisticsError> {
     let replaces = table.metadata.statistics_for_snapshot(file.snapshot_id).map(|known| known.statistics_path.clone());
-    let (mut tries, mut wait) = (0, FIRST_WAIT);
+    let (mut tries, waits) = (0, CommitPolicy::default());
     let mut last: Option<SwapError> = None;
     for attempt in 0..=retry_max {
         if attempt > 0 {
-            tokio::time::sleep(wait.mul_f64(rand::random_range(0.5..=1.0))).await;
-            wait = (wait * 2).min(MOST_WAIT);
+            tokio::time::sleep(waits.wait(attempt)).await;
         }
         let newest = catalog.load(&table.ident).await?;
         if newest.metadata.uuid() != table.metadata.uuid() {

@@ -8,7 +8,7 @@ use super::Stop;
 use super::carried::Value;
 use super::hashes::RowHashes;
 use super::kind::{Kind, common_kind};
-use super::lane::{Lane, Rows, hide_nulls};
+use super::lane::{Lane, Rows};
 use super::page::Scratch;
 use super::pool::Pool;
 use super::source::{FastSource, Shared};
@@ -220,17 +220,8 @@ impl FastColumn {
                 Lane::Narrow(words) => RowHashes::Narrow(&words[range.clone()], self.kind, &self.hasher),
                 Lane::Wide(words) => RowHashes::Wide(&words[range.clone()], self.kind, &self.hasher),
             };
-            match &out.present {
-                None => sink.went_out(from, hashes)?,
-                Some(present) => {
-                    let written = &mut scratch.row_hashes;
-                    written.clear();
-                    written.resize(range.len(), 0);
-                    hashes.add_to(written);
-                    hide_nulls(written, &present[range.clone()]);
-                    sink.went_out(from, RowHashes::Each(written))?;
-                }
-            }
+            let present = out.present.as_ref().map(|present| &present[range.clone()]);
+            sink.went_out(from, hashes.with_nulls(present, &mut scratch.row_hashes))?;
             from = range.end;
         }
         Ok(())

@@ -2,6 +2,7 @@
 //! writing them down first would cost as much again.
 
 use super::kind::Kind;
+use super::lane::hide_nulls;
 use super::pool::PooledWord;
 use crate::proof::ColumnHasher;
 
@@ -12,13 +13,23 @@ pub(crate) enum RowHashes<'a> {
     Each(&'a [u64]),
     /// Each row's number, and the hash of every number.
     Numbered(&'a [u32], &'a [u64]),
-    /// Values of 4 bytes that are all there.
+    /// Values of 4 bytes.
     Narrow(&'a [u32], Kind, &'a ColumnHasher),
-    /// Values of 8 bytes that are all there.
+    /// Values of 8 bytes.
     Wide(&'a [u64], Kind, &'a ColumnHasher),
 }
 
-impl RowHashes<'_> {
+impl<'a> RowHashes<'a> {
+    /// The same where only the rows that are `present`, one byte each, have a value: a null adds nothing. They are written down in `written`.
+    pub(crate) fn with_nulls(self, present: Option<&[u8]>, written: &'a mut Vec<u64>) -> RowHashes<'a> {
+        let Some(present) = present else { return self };
+        written.clear();
+        written.resize(self.len(), 0);
+        self.add_to(written);
+        hide_nulls(written, present);
+        RowHashes::Each(written)
+    }
+
     /// Number of rows.
     pub(crate) fn len(self) -> usize {
         match self {

@@ -10,8 +10,7 @@ use super::Stop;
 use super::dictionary::{Entries, Refusal};
 use super::hashes::RowHashes;
 use super::kind::Kind;
-use super::lane::{Lane, Rows, Spare, hide_nulls, spread};
-use super::pool::hash_words;
+use super::lane::{Lane, Rows, Spare, spread};
 use super::write::Workspace;
 use crate::error::ColumnarError;
 use crate::proof::ColumnHasher;
@@ -78,22 +77,13 @@ impl Decoding<'_> {
         row_hashes: &mut Vec<u64>,
         take: TakeHashes<'_>,
     ) -> Result<(), ColumnarError> {
-        let Some(present) = present else {
-            return match lane {
-                Lane::Narrow(words) => take(RowHashes::Narrow(words, self.kind, self.hasher)),
-                Lane::Wide(words) => take(RowHashes::Wide(words, self.kind, self.hasher)),
-                // Numbers have their hashes in the dictionary.
-                Lane::Ids(_) => Ok(()),
-            };
-        };
-        row_hashes.clear();
-        match lane {
-            Lane::Narrow(words) => hash_words(words, self.kind, self.hasher, row_hashes),
-            Lane::Wide(words) => hash_words(words, self.kind, self.hasher, row_hashes),
+        let hashes = match lane {
+            Lane::Narrow(words) => RowHashes::Narrow(words, self.kind, self.hasher),
+            Lane::Wide(words) => RowHashes::Wide(words, self.kind, self.hasher),
+            // Numbers have their hashes in the dictionary.
             Lane::Ids(_) => return Ok(()),
-        }
-        hide_nulls(row_hashes, present);
-        take(RowHashes::Each(row_hashes))
+        };
+        take(hashes.with_nulls(present, row_hashes))
     }
 }
 
@@ -153,6 +143,7 @@ impl OpenPage {
                 if part.iter().all(|present| *present == 1) { None } else { Some(part) }
             }
         };
+        out.present = present.map(<[u8]>::to_vec);
         let count = present.map_or(rows, |present| present.iter().map(|present| usize::from(*present)).sum());
         match (&mut self.values, &mut out.lane) {
             (Values::Indices(at, stream), lane) => {
@@ -178,7 +169,6 @@ impl OpenPage {
                                 take,
                             )?;
                         }
-                        out.present = present.map(<[u8]>::to_vec);
                         return Ok(());
                     }
                     (Entries::Narrow(entries), Lane::Narrow(lane)) => {
@@ -209,7 +199,6 @@ impl OpenPage {
         if let Some(take) = take {
             decoding.hand_over(&out.lane, present, &mut scratch.row_hashes, take).map_err(Stop::from)?;
         }
-        out.present = present.map(<[u8]>::to_vec);
         Ok(())
     }
 }

@@ -1,20 +1,13 @@
 //! Expiry of one table: load, decide, swap; after a conflict all of it again.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use firn_state::{StateError, StateStore};
 use firn_storage::Clock;
-use firn_table::{Catalog, ExpireError, LoadedTable, Removal, SwapError, TableError, expire};
+use firn_table::{Catalog, CommitPolicy, ExpireError, LoadedTable, Removal, SwapError, TableError, expire};
 
 use crate::clock::{Apart, trusted_now};
 use crate::expiry::decide::{BadSetting, ExpiryPlan, ExpirySettings, KeepReason, SnapshotDecision, decide_expiry};
 use crate::jobs::{SkipReason, TableJob, skipped};
-
-/// Wait before the second try; doubled for each further one, then a random part of it is taken.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// No wait is longer.
-const MOST_WAIT: Duration = Duration::from_secs(10);
 
 /// What expiry works with.
 #[derive(Debug, Clone, Copy)]
@@ -98,12 +91,11 @@ async fn tries(
     done: &mut TableExpiry,
 ) -> Result<Option<SkipReason>, ExpiryFailure> {
     let now = trusted_now(tools.state, tools.clock.now()).await?.map_err(ExpiryFailure::Clock)?;
-    let mut wait = FIRST_WAIT;
+    let waits = CommitPolicy::default();
     let mut last = String::new();
     for attempt in 0..=tools.retry_max {
         if attempt > 0 {
-            tokio::time::sleep(wait.mul_f64(rand::random_range(0.5..=1.0))).await;
-            wait = (wait * 2).min(MOST_WAIT);
+            tokio::time::sleep(waits.wait(attempt)).await;
         }
         let table = tools.catalog.load(&job.table).await?;
         if let Some(reason) = skipped(&table) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 use firn_columnar::deletes::{EqualityDeletes, each_position, position_schema};
-use firn_columnar::{BlobRange, ColumnarError, InputFile, NameMapping};
+use firn_columnar::{BlobRange, ColumnarError, InputFile, NameMapping, field_id};
 use firn_model::{DeleteFacts, DeleteKind, FileFacts};
 use firn_sidecar::RowSet;
 use firn_table::{DeleteFile, LoadedTable};
@@ -185,10 +185,7 @@ fn places(schema: &Schema, field_ids: &[i32]) -> Result<Vec<usize>, String> {
     if field_ids.is_empty() {
         return Err("it names no columns of its key".into());
     }
-    let has = |id: i32| {
-        move |field: &Arc<arrow_schema::Field>| field.metadata().get("PARQUET:field_id") == Some(&id.to_string())
-    };
-    let place = |id: &i32| schema.fields().iter().position(has(*id)).ok_or(*id);
+    let place = |id: &i32| schema.fields().iter().position(|field| field_id(field) == Some(*id)).ok_or(*id);
     field_ids
         .iter()
         .map(place)

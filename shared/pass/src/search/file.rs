@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, SchemaRef};
-use firn_columnar::deletes::runs;
-use firn_columnar::{BatchLimit, BlobRange, ColumnCursor, ColumnarError, InputFile, NameMapping};
+use firn_columnar::chosen::{read_run, runs};
+use firn_columnar::{BatchLimit, BlobRange, ColumnarError, InputFile, NameMapping};
 use firn_model::BlobId;
 use firn_sidecar::{Query, RowSet, Scanner};
 use firn_storage::BlobStore;
@@ -68,8 +68,8 @@ impl FileSearch {
         let mut start = 0;
         while start < file.rows() && left > 0 {
             let rows = ROWS.min(file.rows() - start);
-            // Cursors give as many rows as suits them: each column in pieces of its own.
-            let columns = columns.iter_mut().map(|column| pieces(column, rows)).collect::<Result<Vec<_>, _>>()?;
+            let run = start..start + rows;
+            let columns = columns.iter_mut().map(|column| read_run(column, &run)).collect::<Result<Vec<_>, _>>()?;
             for row in 0..rows {
                 let texts: Vec<Option<&str>> = columns.iter().map(|pieces| text_at(pieces, row)).collect();
                 if left > 0 && scanner.matches(&texts) {
@@ -91,8 +91,7 @@ impl FileSearch {
             let mut column = file.cursor(at, BatchLimit::default())?;
             let mut next = 0;
             for run in runs(&rows) {
-                column.skip(run.start - column.row())?;
-                for piece in pieces(&mut column, run.end - run.start)? {
+                for piece in read_run(&mut column, &run)? {
                     for row in 0..piece.len() {
                         if let Some((_, values)) = found.get_mut(next) {
                             values.insert(field.name().clone(), to_json(&piece, row));
@@ -108,19 +107,6 @@ impl FileSearch {
 
 fn usage(detail: String) -> ColumnarError {
     ColumnarError::Usage { detail }
-}
-
-/// The next `rows` rows of a column.
-fn pieces(column: &mut ColumnCursor, rows: u64) -> Result<Vec<ArrayRef>, ColumnarError> {
-    let mut pieces = Vec::new();
-    let mut left = rows;
-    while left > 0 {
-        let piece = column.next(usize::try_from(left).unwrap_or(usize::MAX))?;
-        let piece = piece.ok_or_else(|| usage(format!("a column ends {left} rows too early")))?;
-        left -= piece.len() as u64;
-        pieces.push(piece);
-    }
-    Ok(pieces)
 }
 
 fn text_at(pieces: &[ArrayRef], row: u64) -> Option<&str> {

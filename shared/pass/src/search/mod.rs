@@ -8,6 +8,7 @@ mod values;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
 use firn_columnar::NameMapping;
 use firn_compact::name_mapping;
 use firn_config::{Config, Dataset};
@@ -110,6 +111,8 @@ pub async fn search(
 struct Search<'a> {
     table: &'a LoadedTable,
     dataset: &'a Dataset,
+    schema: SchemaRef,
+    mapping: Option<NameMapping>,
     query: Query,
     location: BlobId,
     scan: bool,
@@ -130,7 +133,8 @@ impl<'a> Search<'a> {
         let query = Query::parse_in_table(&request.query, &columns.text, &others)
             .map_err(|error| PassError::Usage(error.to_string()))?;
         let location = table.blob_id(table.location()).map_err(pass_error)?;
-        Ok(Self { table, dataset, query, location, scan: request.scan })
+        let mapping = name_mapping(table).map_err(|error| PassError::Unavailable(error.to_string()))?;
+        Ok(Self { table, dataset, schema, mapping, query, location, scan: request.scan })
     }
 
     /// The partitions in their order, the files of each in that of their commits, and who reads the delete files.
@@ -149,16 +153,12 @@ impl<'a> Search<'a> {
         let files = if any { delete_files(table, branch).await.map_err(pass_error)? } else { HashMap::new() };
         let deletes = DeleteReader {
             table: table.clone(),
-            schema: table.arrow_schema().map_err(pass_error)?,
-            mapping: self.mapping()?,
+            schema: Arc::clone(&self.schema),
+            mapping: self.mapping.clone(),
             files,
             most_bytes: (self.dataset.compaction.memory_mb << 20) / 2,
         };
         Ok((partitions, Arc::new(deletes)))
-    }
-
-    fn mapping(&self) -> Result<Option<NameMapping>, PassError> {
-        name_mapping(self.table).map_err(|error| PassError::Unavailable(error.to_string()))
     }
 
     /// The matching rows of a file with their values.
@@ -183,8 +183,8 @@ impl<'a> Search<'a> {
             id,
             path: file.path.clone(),
             size: file.size,
-            schema: self.table.arrow_schema().map_err(pass_error)?,
-            mapping: self.mapping()?,
+            schema: Arc::clone(&self.schema),
+            mapping: self.mapping.clone(),
             query: self.query.clone(),
             rows,
             deletes,

@@ -298,7 +298,7 @@ pub(crate) mod ranged {
         fn assemble(&self, range: Range<u64>, blocks: Range<u64>) -> io::Result<Bytes> {
             let alone = blocks.end - blocks.start == 1;
             let mut bytes = BytesMut::new();
-            for block in blocks {
+            for block in blocks.clone() {
                 let start = block * BLOCK_BYTES;
                 let from = range.start.saturating_sub(start) as usize;
                 let to = (range.end - start).min(BLOCK_BYTES) as usize;
@@ -307,7 +307,7 @@ pub(crate) mod ranged {
                     Some(held) if to <= held.len() && alone => return Ok(held.slice(from..to)),
                     Some(held) if to <= held.len() => bytes.extend_from_slice(&held[from..to]),
                     // Another thread's reads have pushed it out meanwhile.
-                    _ => return self.fetch_part(&range, range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)),
+                    _ => return self.fetch_part(&range, blocks),
                 }
             }
             Ok(bytes.freeze())

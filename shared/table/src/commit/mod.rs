@@ -162,7 +162,7 @@ impl Run<'_> {
         self.policy.conflicts.add_one();
         let used_up = self.conflicts > self.policy.retry_max;
         if !used_up {
-            tokio::time::sleep(self.policy.wait(self.conflicts)).await;
+            tokio::time::sleep(self.policy.wait(self.conflicts.into())).await;
         }
         // The refusal may answer a second delivery of our own request, of which the first was applied: only the table knows.
         let moved = match self.catalog.load(&ident).await {
@@ -214,7 +214,7 @@ impl Run<'_> {
     /// Looks for our snapshot after a lost answer. Not seen is not the same as not applied: nothing is removed.
     async fn find_or_give_up(&self, source: Source) -> Result<Committed, CommitError> {
         for reload in 1..=self.policy.unknown_reloads {
-            tokio::time::sleep(self.policy.wait(reload)).await;
+            tokio::time::sleep(self.policy.wait(reload.into())).await;
             let loaded = self.catalog.load(&self.request.base.ident).await;
             match loaded.map(|table| self.committed(table)) {
                 Ok(Some(committed)) => return Ok(committed),

@@ -77,8 +77,9 @@ impl Default for CommitPolicy {
 
 impl CommitPolicy {
     /// The wait before try number `retry` (1 is the first retry): between half and all of the doubled base.
-    pub(crate) fn wait(&self, retry: u32) -> Duration {
-        let doubled = self.base_wait.saturating_mul(2_u32.saturating_pow(retry.saturating_sub(1)));
+    pub fn wait(&self, retry: u64) -> Duration {
+        let doublings = u32::try_from(retry.saturating_sub(1)).unwrap_or(u32::MAX);
+        let doubled = self.base_wait.saturating_mul(2_u32.saturating_pow(doublings));
         let full = doubled.min(self.max_wait);
         full.mul_f64(rand::random_range(0.5..=1.0))
     }
