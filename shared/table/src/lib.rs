@@ -40,7 +40,7 @@ pub mod statistics;
 #[cfg(test)]
 mod testing;
 
-pub use catalog::{Catalog, rest::RestCatalog, sql::SqlCatalog};
+pub use catalog::{Catalog, metadata_file::version as metadata_version, rest::RestCatalog, sql::SqlCatalog};
 pub use commit::{
     CommitError, CommitPolicy, Committed, ReplaceOperation, ReplaceRequest, already_done, check_writable, replace,
 };

@@ -9,12 +9,12 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use firn_model::BlobId;
 use firn_storage::{ListedBlob, StorageError};
-use firn_table::{LoadedTable, TableError};
+use firn_table::{LoadedTable, TableError, metadata_version};
 
 use crate::identity::Fingerprint;
 use crate::sweep::stop::SweepStop;
 
-/// Files that are looked into, the newest of the listing first.
+/// Files that are looked into: as many of the newest in the listing, and as many of those with the highest version in their names.
 const LOOKED_INTO: usize = 16;
 /// How far the clocks of writers and stores may be apart.
 const CLOCKS: TimeDelta = TimeDelta::minutes(2);
@@ -27,7 +27,16 @@ pub(crate) struct UnknownMetadata {
     times: HashMap<Fingerprint, DateTime<Utc>>,
     /// What is older was trimmed from the log.
     since: DateTime<Utc>,
-    files: Vec<(DateTime<Utc>, BlobId)>,
+    /// The version in the name of the file that the catalog names.
+    named: Option<u64>,
+    files: Vec<UnknownFile>,
+}
+
+#[derive(Debug)]
+struct UnknownFile {
+    modified: DateTime<Utc>,
+    version: Option<u64>,
+    id: BlobId,
 }
 
 /// What a metadata file that the catalog does not know is to the table.
@@ -51,7 +60,8 @@ impl UnknownMetadata {
     pub(crate) fn beside(table: &LoadedTable) -> Result<Self, SweepStop> {
         let begins = DateTime::from_timestamp_millis(begins_ms(table));
         let since = begins.and_then(|time| time.checked_sub_signed(CLOCKS)).unwrap_or_default();
-        Ok(Self { known: known(table)?, times: HashMap::new(), since, files: Vec::new() })
+        let named = metadata_version(&table.metadata_location);
+        Ok(Self { known: known(table)?, times: HashMap::new(), since, named, files: Vec::new() })
     }
 
     /// Notes a metadata file of the listing, if it is unknown.
@@ -61,18 +71,28 @@ impl UnknownMetadata {
             self.times.insert(print, blob.last_modified);
             return;
         }
-        if blob.last_modified < self.since {
-            return;
-        }
-        self.files.push((blob.last_modified, blob.id.clone()));
+        let version = metadata_version(&blob.id.key);
+        self.files.push(UnknownFile { modified: blob.last_modified, version, id: blob.id.clone() });
         if self.files.len() >= 8 * LOOKED_INTO {
             self.keep_newest();
         }
     }
 
+    /// The newest and the highest: a copy of a table may have new times, old ones or those of the copying, and names may have no number.
     fn keep_newest(&mut self) {
-        self.files.sort_unstable_by(|one, other| other.cmp(one));
-        self.files.truncate(LOOKED_INTO);
+        self.files.sort_unstable_by(|one, other| other.version.cmp(&one.version));
+        let mut others = self.files.split_off(LOOKED_INTO.min(self.files.len()));
+        others.sort_unstable_by(|one, other| (other.modified, &other.id).cmp(&(one.modified, &one.id)));
+        others.truncate(LOOKED_INTO);
+        self.files.append(&mut others);
+    }
+
+    /// Leaves out what is older than all that the table still names, both by its time and by its name: to read it would cost and tell nothing.
+    fn forget_old(&mut self) {
+        let oldest = self.times.values().min().and_then(|time| time.checked_sub_signed(CLOCKS));
+        let since = oldest.map_or(self.since, |oldest| oldest.min(self.since));
+        let named = self.named;
+        self.files.retain(|file| file.modified >= since || file.version > named);
     }
 
     /// Versions whose files stay, although `table`, loaded after the listing, does not name them; `warnings` get a sentence on each.
@@ -86,10 +106,11 @@ impl UnknownMetadata {
     ) -> Result<Vec<LoadedTable>, SweepStop> {
         let written = self.written(table).await?;
         let known = known(table)?;
-        self.files.retain(|(_, id)| !known.contains(&Fingerprint::of(id)));
+        self.files.retain(|file| !known.contains(&Fingerprint::of(&file.id)));
+        self.forget_old();
         self.keep_newest();
         let mut next = Vec::new();
-        for (modified, id) in self.files {
+        for UnknownFile { modified, id, .. } in self.files {
             let found = id.url_like(table.location());
             let version = match table.version_at(&found).await {
                 Ok(version) => version,
@@ -125,7 +146,7 @@ impl UnknownMetadata {
     async fn written(&self, table: &LoadedTable) -> Result<DateTime<Utc>, SweepStop> {
         let id = table.blob_id(&table.metadata_location)?;
         let print = Fingerprint::of(&id);
-        let listed = self.files.iter().find(|(_, id)| Fingerprint::of(id) == print).map(|(time, _)| *time);
+        let listed = self.files.iter().find(|file| Fingerprint::of(&file.id) == print).map(|file| file.modified);
         match listed.or(self.times.get(&print).copied()) {
             Some(time) => Ok(time),
             // It came after the listing, or lies elsewhere.
@@ -151,9 +172,12 @@ fn unknown(
         let lives = there.last_updated_ms() >= begins_ms(table) && there.snapshots().next().is_some();
         return Ok(if lives { Unknown::Another } else { Unknown::Past });
     }
-    // Both by its writer's clock and by the store's: the one may have been wrong, and copied tables have new times of files.
     let fresh = there.snapshots().any(|snapshot| here.snapshot_by_id(snapshot.snapshot_id()).is_none());
-    if !later || !fresh || there.last_updated_ms() < here.last_updated_ms() {
+    // By its writer's clock, and by what no clock can change or, without that, by the store's: a copy of a table has other times of files.
+    // Format version 1 counts nothing.
+    let count = there.last_sequence_number();
+    let counted = count == 0 || count > here.last_sequence_number();
+    if !fresh || there.last_updated_ms() < here.last_updated_ms() || !(later || counted) {
         return Ok(Unknown::Past);
     }
     let parent = there.metadata_log().last().map(|parent| version.blob_id(&parent.metadata_file)).transpose()?;

@@ -4,6 +4,7 @@ use firn_maintain::sweep::SweepStop;
 use firn_maintain::{SweepOutcome, Verdict};
 use iceberg::spec::FormatVersion;
 
+use crate::double::Fault;
 use crate::lake::{Lake, WAREHOUSE, name};
 
 fn location() -> String {
@@ -56,6 +57,47 @@ async fn a_table_that_another_catalog_goes_on_with_stops() {
     let (swept, heard) = lake.sweep_twice("t").await;
     assert_eq!(heard.names(Verdict::Deleted), ["b.parquet", "c.parquet", "orphan.parquet"], "{swept:?}");
     lake.check_whole("t").await;
+}
+
+/// The store's times tell nothing about which version is the later one: the table was copied, with the times of its files or in any order, and
+/// beside many older versions that the log has dropped.
+#[tokio::test]
+async fn later_versions_are_found_whatever_the_times_of_their_files() {
+    for format in [FormatVersion::V1, FormatVersion::V2] {
+        let lake = Lake::new().await;
+        lake.create_at("t", &location(), &[], format).await;
+        lake.append("t", &["a.parquet"]).await;
+        lake.set_property("t", "write.metadata.previous-versions-max", "1").await;
+        for number in 0..40 {
+            lake.append("t", &[&format!("a{number}.parquet")]).await;
+        }
+        lake.hours(1);
+        let stale = lake.load("t").await.metadata_location;
+        for file in ["b.parquet", "c.parquet", "d.parquet"] {
+            lake.append("t", &[file]).await;
+            lake.hours(1);
+        }
+        let ahead = lake.load("t").await;
+        lake.point("t", &stale).await;
+        lake.hours(48);
+        let log = ahead.metadata.metadata_log().iter().map(|entry| entry.metadata_file.clone());
+        let later: Vec<_> = log.chain([ahead.metadata_location.clone()]).filter(|file| *file != stale).collect();
+        assert_eq!(later.len(), 2);
+        let year_ago = lake.now() - chrono::TimeDelta::days(365);
+        for file in &later {
+            lake.store.fault(&name(file), Fault::Time(year_ago));
+        }
+        for _ in 0..3 {
+            let (swept, heard) = lake.sweep("t").await;
+            let SweepOutcome::Stopped(SweepStop::Ahead { named, .. }) = &swept.outcome else { panic!("{swept:?}") };
+            assert_eq!(*named, stale);
+            assert_eq!(heard.names(Verdict::Deleted), [""; 0]);
+            lake.hours(2);
+        }
+        for file in ["b.parquet", "c.parquet", "d.parquet"] {
+            assert!(lake.exists(&data(file)).await, "{file}");
+        }
+    }
 }
 
 /// One commit more than the catalog knows: it may have been killed, or be another catalog's first. Its files stay, all others go.

@@ -92,8 +92,9 @@ pub(crate) fn next_location(current: &str, metadata: &TableMetadata) -> Result<S
     Ok(format!("{folder}/{:05}-{}{suffix}.metadata.json", version + 1, Uuid::new_v4()))
 }
 
-/// The number of a metadata file: `00012-<uuid>.metadata.json` and Hadoop's `v12.metadata.json` are both version 12.
-fn version(location: &str) -> Option<u64> {
+/// The number of a metadata file: `00012-<uuid>.metadata.json` and Hadoop's `v12.metadata.json` are both version 12. `None` for a name
+/// without one: some catalogs name by chance alone.
+pub fn version(location: &str) -> Option<u64> {
     let name = location.rsplit('/').next()?;
     let name = name.strip_prefix('v').unwrap_or(name);
     let end = name.find(|c: char| !c.is_ascii_digit())?;
