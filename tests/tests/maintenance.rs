@@ -243,6 +243,67 @@ fn beside_a_writer_only_orphans_go_and_every_retained_snapshot_reads_the_same() 
     scene.check_converged(&["--full"]);
 }
 
+/// `kill -9` while files are being deleted: what is referred to is there, what is gone stands in a receipt and in the trash, and sweeps after
+/// it end what the killed ones began.
+#[test]
+fn a_sweep_that_is_killed_is_ended_by_the_next() {
+    const PLANTED: usize = 400;
+    let scene = Scene::local();
+    scene.configure("verify: reread", "");
+    add_settings(&scene, "orphanGraceHours: 0");
+    scene.make("--source weather --limit 200 --appends 4 --partition day:time_hour");
+    let location = path_of(scene.inspect()["location"].as_str().unwrap());
+    let lost = location.join("data/lost");
+    std::fs::create_dir_all(&lost).unwrap();
+    for number in 0..PLANTED {
+        std::fs::write(lost.join(format!("{number}.parquet")), number.to_string()).unwrap();
+    }
+    age(&location, 3 * DAY);
+    let (digest, live) = (scene.digest(), files_of(&scene, "files", &[]));
+    assert_eq!(call(&scene, "orphans", &[]).expect_code(0).summary()["deleted"], 0, "the first sweep only looks");
+
+    let mut killed_amid = 0;
+    for share in [4, 2] {
+        let before = files_in(&lost).len();
+        let mut sweep = firn();
+        sweep.current_dir(scene.path()).env("TMPDIR", scene.path());
+        sweep.args(["--format", "json", "orphans", "--config"]).arg(scene.config());
+        let mut sweep = sweep.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while sweep.try_wait().unwrap().is_none() && files_in(&lost).len() + before / (2 * share) > before {
+            std::thread::yield_now();
+        }
+        let _ = sweep.kill();
+        sweep.wait().unwrap();
+        let left = files_in(&lost).len();
+        killed_amid += usize::from(left > 0 && left < before);
+        assert_eq!(scene.digest(), digest);
+        assert!(live.iter().all(|path| path_of(path).exists()));
+        let receipts = files_in(&scene.path().join("warehouse/firn-state/receipts"));
+        let written: String = receipts.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        let planted = (0..PLANTED).map(|number| format!("data/lost/{number}.parquet"));
+        let gone = planted.filter(|path| !location.join(path).exists());
+        for path in gone {
+            assert!(written.contains(&format!("/{path}\"")), "{path} is gone without a receipt");
+        }
+        let trash = files_in(&scene.path().join("warehouse/firn-state/trash"));
+        assert_eq!(
+            trash.iter().filter(|path| path.to_string_lossy().ends_with(".parquet")).count(),
+            PLANTED - left,
+            "all can be brought back"
+        );
+    }
+    assert!(killed_amid > 0, "no kill came between the first and the last deletion");
+
+    let last = call(&scene, "orphans", &[]).expect_code(0);
+    assert_eq!(files_in(&lost).len(), 0, "{:#?}", last.summary());
+    assert_eq!(scene.digest(), digest);
+    let shown = call(&scene, "orphans", &["--last"]).expect_code(0).lines();
+    assert_eq!(shown[0]["outcome"], "done", "{shown:#?}");
+    scene.lake.check_invariants(TABLE);
+    scene.compact(&["--full"]).expect_code(0);
+    scene.check_converged(&["--full"]);
+}
+
 /// Paths of the current snapshot's manifest entries.
 fn files_of(scene: &Scene, key: &str, flags: &[&str]) -> BTreeSet<String> {
     let inspected = scene.lake.inspect("iot.readings", flags);
