@@ -6,14 +6,15 @@ use firn_maintain::Receipt;
 use firn_maintain::clock::trusted_now;
 use firn_maintain::sweep::receipt::receipt_time;
 use firn_maintain::sweep::{Deletion, ReceiptPart};
-use firn_state::{Listed, StateError, StateStore};
+use firn_state::{Listed, Read, StateError, StateStore};
 use firn_storage::Clock;
 
 use crate::load::chosen;
 use crate::queue::state_error;
 use crate::report::PassError;
 
-/// Calls `show` with the last receipt of each dataset, and the deletions in it.
+/// Calls `show` with the last receipt of each dataset that can be read, and the deletions in it. What cannot is named in a warning, and does not
+/// hide the others.
 ///
 /// # Errors
 /// [`PassError::Usage`] for a dataset that is not configured, [`PassError::Unavailable`] when the state does not answer.
@@ -29,21 +30,44 @@ pub async fn last_receipts(
             Err(StateError::Storage(firn_storage::StorageError::NoContainer { .. })) => Vec::new(),
             listed => listed.map_err(state_error)?,
         };
-        let newest =
-            listed.iter().filter(|one| one.address.name().ends_with(".json")).filter(|one| id_of(one).is_some());
-        let Some(newest) = newest.max_by_key(|one| one.address.name().to_owned()) else { continue };
-        let Some(receipt) = state.read_listed(newest).await.map_err(state_error)? else { continue };
-        let receipt = receipt.value;
+        shown += u64::from(show_last(&state, listed, show).await?);
+    }
+    Ok(shown)
+}
+
+/// Shows the newest of a dataset's receipts that can be read; false when there is none.
+async fn show_last(
+    state: &StateStore,
+    mut listed: Vec<Listed<Receipt>>,
+    show: &mut (dyn FnMut(&Receipt, &[Deletion]) + Send),
+) -> Result<bool, PassError> {
+    // Those of parts begin with the name of their receipt's folder, and their own is a number.
+    listed.retain(|one| one.address.name().ends_with(".json") && id_of(one).is_some());
+    listed.sort_by(|one, other| other.address.name().cmp(one.address.name()));
+    for one in listed {
+        let Some(receipt) = readable(state.read_listed(&one).await)? else { continue };
         show(&receipt, &[]);
         for part in 1..=receipt.parts {
             let address = state.root().receipt::<ReceiptPart>(&receipt.dataset, &receipt.receipt, Some(part));
-            if let Some(part) = state.read(&address).await.map_err(state_error)? {
-                show(&receipt, &part.value.deletions);
+            if let Some(part) = readable(state.read(&address).await)? {
+                show(&receipt, &part.deletions);
             }
         }
-        shown += 1;
+        return Ok(true);
     }
-    Ok(shown)
+    Ok(false)
+}
+
+/// None for what is gone, and for what is no receipt any more, of which a warning is left.
+fn readable<T>(read: Result<Option<Read<T>>, StateError>) -> Result<Option<T>, PassError> {
+    match read {
+        Ok(read) => Ok(read.map(|read| read.value)),
+        Err(error @ (StateError::Unreadable { .. } | StateError::Newer { .. })) => {
+            tracing::warn!(%error, "a receipt was passed over");
+            Ok(None)
+        }
+        Err(error) => Err(state_error(error)),
+    }
 }
 
 /// Deletes receipts that are older than `days` by the time that sweeps trust too: a clock that is ahead must not take away what undoes them.
@@ -119,6 +143,39 @@ mod tests {
         let all = BlobId { account: "acct".into(), container: "firn-state".into(), key: "receipts/".into() };
         let listed: Vec<_> = blobs.list(&all).try_collect().await.unwrap();
         listed.into_iter().map(|blob| blob.id.key["receipts/t/".len()..][..16].to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn the_newest_receipt_that_can_be_read_is_shown() {
+        let start: DateTime<Utc> = "2026-11-01T12:00:00Z".parse().unwrap();
+        let (blobs, state) = with_receipts(&Clock::manual(start), &[]).await;
+        let put = async |id: &BlobId, text: &'static [u8]| {
+            blobs.put(id, Bytes::from_static(text), firn_storage::PutCondition::None).await.unwrap();
+        };
+        let ids = [0, 1, 2].map(|hours| receipt_id(start + TimeDelta::hours(hours)));
+        for id in &ids {
+            let receipt = Receipt { receipt: id.clone(), dataset: "t".into(), parts: 2, ..Receipt::default() };
+            state.write(&state.root().receipt("t", id, None), &receipt).await.unwrap();
+            let deletions = vec![Deletion { path: format!("of {id}"), ..Deletion::default() }];
+            state.write(&state.root().receipt("t", id, Some(2)), &ReceiptPart { deletions }).await.unwrap();
+        }
+        put(state.root().receipt::<Receipt>("t", &ids[2], None).blob(), b"{").await;
+        put(state.root().receipt::<ReceiptPart>("t", &ids[1], Some(1)).blob(), b"not a part").await;
+
+        let mut shown = Vec::new();
+        let listed = state.list_receipts(Some("t")).await.unwrap();
+        let mut show = |receipt: &Receipt, deletions: &[Deletion]| {
+            let paths: Vec<_> = deletions.iter().map(|deletion| deletion.path.clone()).collect();
+            shown.push((receipt.receipt.clone(), paths));
+        };
+        assert!(show_last(&state, listed, &mut show).await.unwrap());
+        assert_eq!(shown, [(ids[1].clone(), vec![]), (ids[1].clone(), vec![format!("of {}", ids[1])])]);
+
+        for id in &ids[..2] {
+            put(state.root().receipt::<Receipt>("t", id, None).blob(), b"").await;
+        }
+        let listed = state.list_receipts(Some("t")).await.unwrap();
+        assert!(!show_last(&state, listed, &mut |_, _| panic!("nothing can be read")).await.unwrap());
     }
 
     #[tokio::test]
