@@ -162,6 +162,27 @@ impl StateStore {
         Ok(self.blobs.delete_leased(address.blob(), DeleteCondition::Any, None).await?)
     }
 
+    /// Deletes what stands at a document's place and cannot be read as one ([`StateError::Unreadable`]): whoever looks next finds none. What
+    /// can be read, was changed meanwhile or is leased by a worker stays.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn clear_damaged<T: Document>(&self, address: &Address<T>) -> Result<(), StateError> {
+        let version = match self.blobs.properties(address.blob()).await {
+            Ok(properties) => Version(properties.etag),
+            Err(StorageError::NotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        match self.content(address, version.clone()).await {
+            Err(StateError::Unreadable { .. }) => match self.delete(address, &version, None).await {
+                Err(error) if !error.is_conflict() => Err(error),
+                _ => Ok(()),
+            },
+            Ok(_) | Err(StateError::Newer { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The in-flight records of a dataset, or of all of them.
     ///
     /// # Errors

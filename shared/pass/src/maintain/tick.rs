@@ -14,7 +14,7 @@ use super::by_hand::retries;
 use super::tables::{Ended, Tables};
 use super::{MaintainSummary, Task, receipts};
 use crate::due::tick_is_due;
-use crate::queue::state_error;
+use crate::queue::{read_tick, state_error};
 use crate::report::PassError;
 
 /// A table that was begun so often without an end is passed over once: it must not hold up the others for ever.
@@ -64,7 +64,7 @@ async fn tick(
 ) -> Result<MaintainTick, PassError> {
     let now = host.clock.now();
     let address = host.state.root().maintenance_tick(name);
-    let read = host.state.read(&address).await.map_err(state_error)?;
+    let read = read_tick(&host.state, &address).await?;
     let (before, version) = match read {
         Some(Read { value, version }) => (value, Some(version)),
         None => (MaintenanceTick::default(), None),

@@ -67,6 +67,7 @@ impl FanOutPass<'_> {
         report: &mut dyn Report,
     ) -> Result<(), PassError> {
         let mut records = Records::read(&self.host.state, &dataset.name).await?;
+        records.clear_damaged(&self.host.state).await?;
         progress.passes = records.passes();
         let table = load_table(&*self.host.compact.catalog, dataset).await?;
         progress.snapshot_id = table.head(&dataset.branch).map(|snapshot| snapshot.snapshot_id());

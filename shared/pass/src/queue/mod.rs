@@ -19,7 +19,7 @@ mod settled;
 pub(crate) mod summary;
 pub(crate) mod tick;
 
-use firn_state::StateError;
+use firn_state::{Address, Document, Read, StateError, StateStore};
 use firn_storage::QueueError;
 
 use crate::report::PassError;
@@ -29,6 +29,21 @@ pub(crate) fn state_error(error: StateError) -> PassError {
     match error {
         StateError::Configuration(message) => PassError::Usage(message),
         other => PassError::Unavailable(other.to_string()),
+    }
+}
+
+/// A record of ticks. One that is damaged holds nothing up: it is deleted, and ticks go on as on the first day.
+pub(crate) async fn read_tick<T: Document>(
+    state: &StateStore,
+    address: &Address<T>,
+) -> Result<Option<Read<T>>, PassError> {
+    match state.read(address).await {
+        Err(error @ StateError::Unreadable { .. }) => {
+            tracing::error!(%error, "the record of ticks was damaged: it begins anew");
+            state.clear_damaged(address).await.map_err(state_error)?;
+            state.read(address).await.map_err(state_error)
+        }
+        read => read.map_err(state_error),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use firn_compact::HostServices;
 use firn_model::Rule;
 use firn_state::{Address, InflightRecord, LeftoverDecision, Read, Situation, StateError, StateStore, decide_leftover};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 
 use super::state_error;
 use crate::report::PassError;
@@ -16,6 +16,8 @@ pub(crate) const AT_ONCE: usize = 16;
 /// Records by the fingerprint of their partition.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
+    /// What stands in a record's place and is none.
+    damaged: Vec<Address<InflightRecord>>,
     found: HashMap<String, (Address<InflightRecord>, Read<InflightRecord>)>,
 }
 
@@ -25,19 +27,36 @@ impl Records {
     pub(crate) async fn read(state: &StateStore, dataset: &str) -> Result<Self, PassError> {
         let listed = state.list_inflight(Some(dataset)).await.map_err(state_error)?;
         let read = stream::iter(listed).map(|listed| async move {
-            match state.read_listed(&listed).await {
-                Ok(Some(read)) => Ok(Some((listed.address.name().to_owned(), (listed.address, read)))),
-                Ok(None) => Ok(None),
-                // One record that is no record costs its partition, not the dataset.
-                Err(error @ (StateError::Unreadable { .. } | StateError::Newer { .. })) => {
-                    tracing::error!(%error, "record passed over");
-                    Ok(None)
-                }
-                Err(error) => Err(state_error(error)),
-            }
+            let read = state.read_listed(&listed).await;
+            (listed.address, read)
         });
-        let found: Vec<_> = read.buffer_unordered(AT_ONCE).try_collect().await?;
-        Ok(Self { found: found.into_iter().flatten().collect() })
+        let mut records = Self::default();
+        let mut read = read.buffer_unordered(AT_ONCE);
+        while let Some((address, read)) = read.next().await {
+            match read {
+                Ok(Some(read)) => {
+                    records.found.insert(address.name().to_owned(), (address, read));
+                }
+                Ok(None) => {}
+                // One record that is no record costs its partition, not the dataset.
+                Err(error @ StateError::Newer { .. }) => tracing::error!(%error, "record passed over"),
+                Err(error @ StateError::Unreadable { .. }) => {
+                    tracing::error!(%error, "record passed over");
+                    records.damaged.push(address);
+                }
+                Err(error) => return Err(state_error(error)),
+            }
+        }
+        Ok(records)
+    }
+
+    /// Deletes what is no record, unless a worker holds it: its partition would never be compacted again. The attempts that it had counted are
+    /// lost; the queue counts its own.
+    pub(crate) async fn clear_damaged(&self, state: &StateStore) -> Result<(), PassError> {
+        for address in &self.damaged {
+            state.clear_damaged(address).await.map_err(state_error)?;
+        }
+        Ok(())
     }
 
     /// Whether nothing of the dataset is queued, being worked on, parked or cooling.

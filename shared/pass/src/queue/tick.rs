@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::fan_out::{DatasetProgress, FanOutPass};
 use super::summary::{EnqueueSummary, TickSummary};
-use super::{open_passes, queue_error, state_error};
+use super::{open_passes, queue_error, read_tick, state_error};
 use crate::due::{ScheduleDue, schedule_due, tick_is_due};
 use crate::events::PassEvents;
 use crate::report::{NoReport, PassError};
@@ -31,7 +31,7 @@ const NAMED: usize = 100;
 pub async fn tick(host: &HostServices, invocation: &str) -> Result<TickSummary, PassError> {
     let now = host.clock.now();
     let address = host.state.root().tick(COMPACT_TICKS);
-    let read = host.state.read(&address).await.map_err(state_error)?;
+    let read = read_tick(&host.state, &address).await?;
     let (mut before, version) = match read {
         Some(Read { value, version }) => (value, Some(version)),
         None => (TickRecord::default(), None),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
 mod by_hand;
+mod damaged;
 mod lake;
 mod maintenance;
 mod scale;
