@@ -1,6 +1,7 @@
 //! The commit of a merged group: in the table's turn, and again while others are faster.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use firn_columnar::{MergeReport, proof};
 use firn_config::{DedupOperation, Verify};
@@ -16,6 +17,8 @@ use crate::settings::JobSettings;
 
 /// How many turns a finished merge takes before it is given up because others are always faster: merging again costs far more.
 const COMMIT_TURNS: u32 = 4;
+/// The wait after a conflict of who has the turn; doubled for each further one. See [`CommitPolicy::conflict_wait`].
+const WAIT_IN_TURN: Duration = Duration::from_millis(20);
 
 /// Commits when the table's turn comes. While waiting others committed, so the newest version is tried first.
 pub(crate) async fn commit_in_turn(
@@ -44,7 +47,11 @@ pub(crate) async fn commit_in_turn(
         let replaced = match control.steps.step(Step::Committing(place)).await {
             // The stop may have come while the turn was waited for.
             Ok(()) if control.stop.is_set() => Err(GroupEnd::step_refused(STOPPED.into())),
-            Ok(()) => Ok(replace(&*services.catalog, request.clone(), policy.clone()).await),
+            Ok(()) => {
+                let conflict_wait = if turn.is_some() { WAIT_IN_TURN } else { policy.conflict_wait };
+                let policy = CommitPolicy { conflict_wait, ..policy.clone() };
+                Ok(replace(&*services.catalog, request.clone(), policy).await)
+            }
             Err(reason) => Err(GroupEnd::step_refused(reason)),
         };
         if let Some(turn) = turn {

@@ -81,6 +81,17 @@ const AUTH: [(&str, RestAuth); 4] =
 const POSTGRES_SCOPE: &str = "https://ossrdbms-aad.database.windows.net/.default";
 
 impl Catalog {
+    /// What the catalog is called, for messages.
+    pub fn name(&self) -> &str {
+        match self {
+            Catalog::Sql(catalog) => &catalog.name,
+            Catalog::Rest(catalog) => {
+                let named = catalog.name.as_deref().or(catalog.warehouse.as_deref());
+                named.unwrap_or(&catalog.uri)
+            }
+        }
+    }
+
     /// The warehouse as it was written.
     pub fn warehouse(&self) -> Option<&str> {
         match self {
@@ -210,11 +221,29 @@ fn read_rest(section: &Section<'_>, storage: Option<&Storage>) -> Option<RestCat
         true => Ok(text.trim_end_matches('/').to_owned()),
         false => Err("is not an address; write for example https://catalog.example.com".to_owned()),
     };
-    let tls = |text: &str| match auth != RestAuth::None && text.starts_with("http://") && !is_loopback(text) {
-        true => Err("has no TLS, and a token is only sent over TLS; write https://".to_owned()),
-        false => http(text),
+    let headers = section.secrets("headers");
+    let in_clear = |text: &str| text.starts_with("http://") && !is_loopback(text);
+    let what = match auth {
+        RestAuth::None if headers.is_empty() => None,
+        RestAuth::None => Some("the values of headers may be secrets, which are"),
+        _ => Some("a token is"),
     };
-    let uri = section.parsed("uri", tls);
+    let tls = |text: &str| match what {
+        Some(what) if in_clear(text) => Err(format!(
+            "has no TLS, and {what} only sent over TLS, but for this machine; write https://, or the address of a proxy on 127.0.0.1"
+        )),
+        _ => http(text),
+    };
+    let address = |key: &str| {
+        let read = section.parsed(key, |text| if has_login(text) { Ok(None) } else { tls(text).map(Some) });
+        if read == Some(None) {
+            // Not quoted: it holds the password, as every message with the address would.
+            let remedy = "holds a login, which would stand in messages and logs; write headers: { Authorization: \"Basic ${NAME}\" } instead";
+            section.fault(key, remedy);
+        }
+        read.flatten()
+    };
+    let uri = address("uri");
     let rest = RestCatalog {
         uri: uri.clone().unwrap_or_default(),
         name: section.text("name"),
@@ -222,12 +251,18 @@ fn read_rest(section: &Section<'_>, storage: Option<&Storage>) -> Option<RestCat
         auth,
         token: section.secret("token"),
         credential: section.secret("credential"),
-        oauth2_server_uri: section.parsed("oauth2ServerUri", tls),
+        oauth2_server_uri: address("oauth2ServerUri"),
         scope: section.text("scope"),
-        headers: section.secrets("headers"),
+        headers,
         vended_credentials: section.flag("vendedCredentials", true),
     };
     uri.map(|_| rest)
+}
+
+/// Whether an address holds a name or password: `http://name:password@host`.
+fn has_login(uri: &str) -> bool {
+    let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
+    rest.split(['/', '\\', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
 /// Reads a database URL as SQLAlchemy does: `sqlite:///x` is relative, `sqlite:////x` absolute. Never quotes more than

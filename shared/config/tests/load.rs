@@ -748,6 +748,27 @@ fn sign_in_that_cannot_be_is_an_error() {
             rest("uri: 'https://c', auth: oauth2, credential: 'a:hunter2', oauth2ServerUri: 'http://login'"),
             vec!["catalog.oauth2ServerUri: \"http://login\" has no TLS"],
         ),
+        // The host is what stands behind the login.
+        (
+            key,
+            rest("uri: 'http://localhost:hunter2@c', auth: bearer, token: t"),
+            vec!["catalog.uri: holds a login, which would stand in messages"],
+        ),
+        (key, rest("uri: 'https://u:hunter2@c'"), vec!["catalog.uri: holds a login"]),
+        (
+            key,
+            rest("uri: 'https://c', auth: oauth2, credential: 'a:b', oauth2ServerUri: 'https://u:hunter2@login'"),
+            vec!["catalog.oauth2ServerUri: holds a login"],
+        ),
+        (
+            key,
+            rest("uri: 'http://c', headers: {Authorization: 'Basic hunter2'}"),
+            vec![
+                "has no TLS, and the values of headers may be secrets, which are only sent over TLS, but for this machine; write https://",
+            ],
+        ),
+        (key, rest("uri: 'https://c', headers: {Authorization: 'Basic hunter2'}"), vec![]),
+        (key, rest("uri: 'http://127.0.0.1:8181', headers: {X-Key: hunter2}"), vec![]),
         (key, rest("uri: 'http://localhost:8181', auth: bearer, token: t"), vec![]),
         (key, rest("uri: 'http://c'"), vec![]),
     ] {

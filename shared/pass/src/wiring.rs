@@ -9,7 +9,8 @@ use firn_config::Config;
 use firn_state::{StateStore, account_of};
 use firn_storage::azure::{AzureAccount, AzureOptions, AzureQueue, AzureStore};
 use firn_storage::{BlobStore, Clock, Queue, RoutingStore};
-use firn_table::TableStore;
+use firn_table::catalog::later::open_or_later;
+use firn_table::{Catalog, TableStore};
 use firn_telemetry::Emitter;
 
 use crate::load::pass_error;
@@ -40,7 +41,7 @@ pub async fn open_host(
 ) -> Result<HostServices, PassError> {
     let Queued { account, state, queue, poison } = open_queue(&config).await?;
     Ok(HostServices {
-        compact: open_with(&config, Some(&account)).await?,
+        compact: open_for_messages(&config, &account).await?,
         queue: Arc::new(queue),
         poison: Arc::new(poison),
         emitter,
@@ -105,13 +106,27 @@ pub(crate) async fn open_queue(config: &Config) -> Result<Queued, PassError> {
 async fn open_with(config: &Config, account: Option<&Account>) -> Result<Services, PassError> {
     let store = table_store(account);
     let access = account.map(|account| &account.access);
-    let catalog = firn_table::catalog::open(&config.catalog, store, access).await.map_err(pass_error)?;
+    Ok(services(firn_table::catalog::open(&config.catalog, store, access).await.map_err(pass_error)?))
+}
+
+/// Messages come whether the catalog answers or not: one that does not for now, or lets nobody in, is opened when it is used.
+async fn open_for_messages(config: &Arc<Config>, account: &Account) -> Result<Services, PassError> {
+    let (section, store, access) = (Arc::clone(config), table_store(Some(account)), account.access.clone());
+    let name = section.catalog.name().to_owned();
+    let catalog = open_or_later(&name, move || {
+        let (section, store, access) = (Arc::clone(&section), store.clone(), access.clone());
+        async move { firn_table::catalog::open(&section.catalog, store, Some(&access)).await }
+    });
+    Ok(services(catalog.await.map_err(pass_error)?))
+}
+
+fn services(catalog: Arc<dyn Catalog>) -> Services {
     let temp_root = std::env::temp_dir();
     if let Err(error) = sweep_stale(&temp_root) {
         tracing::warn!(%error, "temporary files of earlier runs could not be removed");
     }
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Ok(Services { catalog, temp_root, threads, stop: StopFlag::default() })
+    Services { catalog, temp_root, threads, stop: StopFlag::default() }
 }
 
 /// The storage account of the configuration.

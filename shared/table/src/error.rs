@@ -44,6 +44,14 @@ pub enum TableError {
         /// What was looked for.
         detail: String,
     },
+    /// The catalog does not accept who asks. A person mends that, and no message is to blame: work waits for it, however long.
+    #[error("catalog `{catalog}` does not let Firn in: {detail}; work waits and is tried again")]
+    CatalogDenied {
+        /// The catalog's name or file.
+        catalog: String,
+        /// What it said, and the remedy.
+        detail: String,
+    },
     /// The catalog did not answer.
     #[error(
         "catalog `{catalog}` does not answer: {source}: check that it runs and that catalog.uri is right, then try again"
@@ -119,7 +127,7 @@ impl TableError {
             TableError::CatalogAbsent { .. } | TableError::TableAbsent { .. } | TableError::BranchAbsent { .. } => {
                 NextStep::Absent
             }
-            TableError::CatalogUnavailable { .. } => NextStep::Retry,
+            TableError::CatalogUnavailable { .. } | TableError::CatalogDenied { .. } => NextStep::Retry,
             TableError::Read { source, .. } => match source {
                 error if error.is_retryable() => NextStep::Retry,
                 StorageError::NoContainer { .. } | StorageError::Denied { .. } => NextStep::Absent,
@@ -166,12 +174,21 @@ pub enum SwapError {
         /// What does not hold.
         detail: String,
     },
-    /// Definitely not applied, because something did not answer before the swap was sent: try again later.
+    /// Definitely not applied, because nothing was sent, or what took it asks for patience: try again later.
     #[error("table `{ident}`: commit not sent: {source}")]
     NotSent {
         /// The table.
         ident: TableIdent,
         /// Why.
+        source: Source,
+    },
+    /// Definitely not applied, because the catalog does not accept who asks: a person mends that, and then the same commit goes. Try again
+    /// later.
+    #[error("table `{ident}`: the catalog does not let Firn commit: {source}")]
+    Denied {
+        /// The table.
+        ident: TableIdent,
+        /// What it said, and the remedy.
         source: Source,
     },
     /// Sent, but nobody knows whether it was or will be applied. Delete nothing; reload and look for the snapshot.

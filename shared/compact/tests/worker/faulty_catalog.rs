@@ -17,6 +17,8 @@ pub enum Swap {
     Conflict,
     /// Nobody knows, and it was not applied.
     Unknown,
+    /// Who asks is not let in.
+    Denied,
     /// No answer, ever.
     Hangs,
     Panics,
@@ -33,6 +35,7 @@ pub struct FaultyCatalog {
     swaps: AtomicUsize,
     loads: AtomicUsize,
     read_only: AtomicBool,
+    shut: AtomicBool,
 }
 
 impl FaultyCatalog {
@@ -44,12 +47,18 @@ impl FaultyCatalog {
             swaps: AtomicUsize::new(0),
             loads: AtomicUsize::new(0),
             read_only: AtomicBool::new(false),
+            shut: AtomicBool::new(false),
         })
     }
 
     /// From now on the catalog says that it takes no commits.
     pub fn becomes_read_only(&self) {
         self.read_only.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the catalog lets nobody in.
+    pub fn shuts(&self, shut: bool) {
+        self.shut.store(shut, Ordering::SeqCst);
     }
 
     /// From now on every swap first asks `hook`, counted anew.
@@ -119,6 +128,12 @@ impl Catalog for FaultyCatalog {
     }
 
     async fn load(&self, ident: &TableIdent) -> Result<LoadedTable, TableError> {
+        if self.shut.load(Ordering::SeqCst) {
+            return Err(TableError::CatalogDenied {
+                catalog: "lake".into(),
+                detail: "HTTP 401: check catalog.auth".into(),
+            });
+        }
         let hook = self.on_load.lock().unwrap().clone();
         let number = self.loads.fetch_add(1, Ordering::SeqCst) + 1;
         match hook {
@@ -161,6 +176,7 @@ impl Catalog for FaultyCatalog {
                 Err(SwapError::Conflict { ident, detail: "somebody was faster".into() })
             }
             Swap::Unknown => Err(SwapError::Unknown { ident, source: "no answer".into() }),
+            Swap::Denied => Err(SwapError::Denied { ident, source: "HTTP 403".into() }),
             Swap::Hangs => std::future::pending().await,
             Swap::Panics => panic!("a fault of the program"),
         }

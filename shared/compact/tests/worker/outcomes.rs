@@ -184,6 +184,40 @@ async fn a_catalog_that_goes_down_during_the_work_is_a_retry() {
     assert_eq!(scene.record("a").await.unwrap().retries, 1);
 }
 
+/// A secret that was changed parks nothing, however often it is met: a person is waited for, and then the work is done.
+#[tokio::test]
+async fn who_is_not_let_in_by_the_catalog_is_never_parked() {
+    let scene = Scene::with_backlog().await;
+    let record = scene.queued("a", Rule::Backlog, "").await;
+    let mut text = record.message().to_json().unwrap();
+    // Met when the message is looked at.
+    scene.catalog.shuts(true);
+    for _ in 0..7 {
+        let answer = scene.work(text, 1).await;
+        assert_eq!((answer.outcome, answer.fault), (WorkOutcome::Deferred, false), "{answer:?}");
+        assert!(answer.reason.contains("does not let Firn in: HTTP 401: check catalog.auth"), "{answer:?}");
+        scene.advance_minutes(60);
+        text = scene.next_message().await.unwrap().text;
+    }
+    assert_eq!(scene.record("a").await, Some(record), "untouched");
+    scene.catalog.shuts(false);
+    // Met by the commit.
+    scene.catalog.swaps(Swap::Denied);
+    for retries in 1..=7 {
+        let answer = scene.work(text, 1).await;
+        assert_eq!((answer.outcome, answer.fault), (WorkOutcome::Retry, false), "{answer:?}");
+        assert!(answer.reason.contains("does not let Firn commit: HTTP 403"), "{answer:?}");
+        let record = scene.record("a").await.unwrap();
+        assert_eq!((record.attempts, record.retries, record.outcome), (0, retries, Some(RecordOutcome::Retry)));
+        scene.advance_minutes(64);
+        text = scene.next_message().await.unwrap().text;
+    }
+    assert_eq!(scene.parked().await, vec![]);
+    scene.catalog.heal();
+    assert_eq!(scene.work(text, 1).await.outcome, WorkOutcome::Done);
+    scene.assert_merged(80).await;
+}
+
 /// Merging costs far more than a commit: others who are faster for a while do not make it be done again.
 #[tokio::test]
 async fn a_merge_outlives_the_tries_of_one_commit() {

@@ -205,7 +205,9 @@ impl SweepStop {
         match self {
             SweepStop::Listing { source, .. } | SweepStop::Storage(source) => source.is_retryable(),
             SweepStop::Table(error) | SweepStop::NeighboursUnlisted { source: error } => {
+                // To be let in again somebody has to do something.
                 error.next_step() == firn_table::NextStep::Retry
+                    && !matches!(error, firn_table::TableError::CatalogDenied { .. })
             }
             SweepStop::State(error) => error.is_retryable() || error.is_conflict(),
             SweepStop::Moved { .. } => true,

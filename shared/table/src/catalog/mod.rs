@@ -1,5 +1,6 @@
 //! Where the current metadata of a table is found and swapped.
 
+pub mod later;
 pub(crate) mod metadata_file;
 pub mod rest;
 pub mod sql;

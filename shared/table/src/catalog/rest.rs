@@ -45,6 +45,12 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const SENDS: u32 = 3;
 const RESEND_WAIT: Duration = Duration::from_millis(500);
 
+/// The configuration is read at the start, so a secret that was changed needs a new one.
+const LOGIN_REMEDY: &str = "check catalog.auth and what it needs (token, credential, scope) and the rights of this identity; after a change of a \
+                            secret restart the handler";
+const COMMIT_REMEDY: &str =
+    "give the identity of catalog.auth the right to write this table; after a change of a secret restart the handler";
+
 /// A catalog that is spoken to over HTTP.
 #[derive(Debug)]
 pub struct RestCatalog {
@@ -63,8 +69,8 @@ impl RestCatalog {
     /// identity.
     ///
     /// # Errors
-    /// [`TableError::CatalogAbsent`] when there is no such catalog or it does not accept who asks, [`TableError::CatalogUnavailable`]
-    /// when it does not answer.
+    /// [`TableError::CatalogAbsent`] when there is no such catalog or the configuration cannot be used, [`TableError::CatalogDenied`] when it
+    /// does not accept who asks, [`TableError::CatalogUnavailable`] when it does not answer.
     pub async fn open(
         section: &firn_config::RestCatalog,
         store: TableStore,
@@ -126,10 +132,8 @@ impl RestCatalog {
                         Outcome::Conflict => return Err(SwapError::Conflict { ident, detail: said }),
                         Outcome::Permanent => return Err(SwapError::Permanent { ident, source: said.into() }),
                         Outcome::NotAllowed => {
-                            let source = format!("{said}: the catalog does not let this identity commit").into();
-                            return Err(SwapError::Permanent { ident, source });
+                            return Err(SwapError::Denied { ident, source: format!("{said}: {COMMIT_REMEDY}").into() });
                         }
-                        Outcome::Later => return Err(SwapError::NotSent { ident, source: said.into() }),
                         Outcome::Unknown => said.into(),
                     }
                 }
@@ -137,7 +141,9 @@ impl RestCatalog {
                     let ident = ident.clone();
                     return Err(match error {
                         LoginError::Later(_) => SwapError::NotSent { ident, source: error.into() },
-                        LoginError::Refused(_) => SwapError::Permanent { ident, source: error.into() },
+                        LoginError::Refused(_) => {
+                            SwapError::Denied { ident, source: format!("{error}: {LOGIN_REMEDY}").into() }
+                        }
                     });
                 }
                 Err(OnceError::Transport(TransportError::NotSent(source))) if sent == 1 => {
@@ -167,11 +173,8 @@ fn catalog_error(name: &str, error: SessionError) -> TableError {
     let catalog = name.to_owned();
     match error {
         SessionError::Unavailable(source) => TableError::CatalogUnavailable { catalog, source },
-        SessionError::Refused(said) => {
-            let remedy =
-                "check catalog.auth and what it needs (token, credential, scope), and the rights of this identity";
-            TableError::CatalogAbsent { catalog, detail: format!("{said}: {remedy}") }
-        }
+        SessionError::Refused(said) => TableError::CatalogDenied { catalog, detail: format!("{said}: {LOGIN_REMEDY}") },
+        SessionError::Settings(said) => TableError::CatalogAbsent { catalog, detail: said },
         SessionError::Absent(said) | SessionError::Odd(said) => {
             let remedy = "check catalog.uri (what stands before /v1/config) and catalog.warehouse";
             TableError::CatalogAbsent { catalog, detail: format!("{said}: {remedy}") }

@@ -70,7 +70,8 @@ impl SqlCatalog {
     /// Opens the catalog `name` in PostgreSQL. `identity` gives tokens where the configuration asks for them (`auth: entra`).
     ///
     /// # Errors
-    /// [`TableError::CatalogAbsent`] when the server does not let Firn in, or has no such database or no catalog in it;
+    /// [`TableError::CatalogDenied`] when the server does not let Firn in, [`TableError::CatalogAbsent`] when it has no such database or no
+    /// catalog in it;
     /// [`TableError::CatalogUnavailable`] when it does not answer.
     pub async fn open_postgres(
         server: &firn_config::Postgres,
@@ -109,13 +110,21 @@ impl SqlCatalog {
             match self.database.swap(&self.name, swap).await {
                 Ok(1) => return Ok(Swapped::Yes),
                 Ok(_) => return Ok(Swapped::No),
-                Err(SwapFailure::NotSent(error)) => return Err(not_sent(ident, error)),
+                Err(SwapFailure::NotSent(error)) => {
+                    return Err(match login_remedy(&error) {
+                        Some(remedy) => refused_login(ident, &error, remedy),
+                        None => not_sent(ident, error),
+                    });
+                }
                 Err(SwapFailure::Sent(Said::Busy, error)) => {
                     tracing::debug!(table = %ident, attempt, %error, "the catalog's database is busy");
                     if attempt < self.swap_tries {
                         let jitter = rand::rng().random_range(0..100);
                         tokio::time::sleep(Duration::from_millis(u64::from(50 * attempt) + jitter)).await;
                     }
+                }
+                Err(SwapFailure::Sent(Said::Denied, error)) => {
+                    return Err(refused_login(ident, &error, login_remedy(&error).unwrap_or(WRITE_REMEDY)));
                 }
                 Err(SwapFailure::Sent(Said::Refused, error)) => {
                     return Err(SwapError::Permanent { ident: ident.clone(), source: error.into() });
@@ -272,8 +281,36 @@ fn absent(catalog: &str, detail: String) -> TableError {
     TableError::CatalogAbsent { catalog: catalog.to_owned(), detail }
 }
 
+fn denied(catalog: &str, detail: String) -> TableError {
+    TableError::CatalogDenied { catalog: catalog.to_owned(), detail }
+}
+
 fn unavailable(catalog: &str, error: sqlx::Error) -> TableError {
-    TableError::CatalogUnavailable { catalog: catalog.to_owned(), source: error.into() }
+    match login_remedy(&error) {
+        Some(remedy) => denied(catalog, format!("{error}: {remedy}")),
+        None => TableError::CatalogUnavailable { catalog: catalog.to_owned(), source: error.into() },
+    }
+}
+
+/// What a person does where the file or server takes no writes.
+const WRITE_REMEDY: &str =
+    "let catalog.uri name a database that takes writes, with space left, and this user write there";
+
+/// What a person does where a server does not accept who asks; None: that is not why.
+fn login_remedy(error: &sqlx::Error) -> Option<&'static str> {
+    match said::code_of(error)?.as_str() {
+        // SQLite's codes are shorter.
+        "28P01" | "28000" => Some(
+            "correct user and password in catalog.uri, or set PGPASSWORD; with auth: entra let the identity be a user of the server. After a \
+             change of a secret restart the handler",
+        ),
+        "42501" => Some("GRANT SELECT, UPDATE ON iceberg_tables to the user of catalog.uri"),
+        _ => None,
+    }
+}
+
+fn refused_login(ident: &TableIdent, error: &sqlx::Error, remedy: &str) -> SwapError {
+    SwapError::Denied { ident: ident.clone(), source: format!("{error}: {remedy}").into() }
 }
 
 fn not_sent(ident: &TableIdent, error: impl Into<crate::error::Source>) -> SwapError {

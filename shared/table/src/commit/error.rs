@@ -119,9 +119,9 @@ impl From<TableError> for CommitError {
             | TableError::Url { ident, .. }
             | TableError::Read { ident, .. }
             | TableError::Damaged { ident, .. } => ident.clone(),
-            TableError::CatalogAbsent { .. } | TableError::CatalogUnavailable { .. } => {
-                TableIdent::new(Vec::<String>::new(), "")
-            }
+            TableError::CatalogAbsent { .. }
+            | TableError::CatalogDenied { .. }
+            | TableError::CatalogUnavailable { .. } => TableIdent::new(Vec::<String>::new(), ""),
         };
         match error.next_step() {
             NextStep::Retry => {

@@ -97,8 +97,9 @@ impl Run<'_> {
             Ok(prepared) => prepared,
             Err(error) => return self.not_built(table, error).await,
         };
-        // Writing manifests took time, in which writers may have committed: a try on what is outdated would only be refused.
-        if prepared.took_time
+        // Writing manifests took time, in which writers may have committed: a try on what is outdated would only be refused. So it is where
+        // one was refused already: somebody else commits all the time, and to look costs less than another refusal.
+        if (prepared.took_time || self.conflicts > 0)
             && let Some(newer) = self.moved_on(table).await
         {
             return Ok(Tried::TryOn(newer));
@@ -152,9 +153,13 @@ impl Run<'_> {
                 self.void(attempt, table).await;
                 return Err(CommitError::Storage { ident, what: "the commit was not sent".to_owned(), source });
             }
+            Err(SwapError::Denied { source, .. }) => {
+                let what = "the catalog does not let Firn commit".to_owned();
+                return self.refused(attempt, table, CommitError::Storage { ident, what, source }).await;
+            }
             Err(SwapError::Permanent { source, .. }) => {
-                self.void(attempt, table).await;
-                return Err(CommitError::Permanent { ident, detail: format!("the commit was refused: {source}") });
+                let detail = format!("the commit was refused: {source}");
+                return self.refused(attempt, table, CommitError::Permanent { ident, detail }).await;
             }
             Err(SwapError::Conflict { detail, .. }) => detail,
         };
@@ -162,7 +167,7 @@ impl Run<'_> {
         self.policy.conflicts.add_one();
         let used_up = self.conflicts > self.policy.retry_max;
         if !used_up {
-            tokio::time::sleep(self.policy.wait(self.conflicts.into())).await;
+            tokio::time::sleep(self.policy.wait_after_conflict(self.conflicts)).await;
         }
         // The refusal may answer a second delivery of our own request, of which the first was applied: only the table knows.
         let moved = match self.catalog.load(&ident).await {
@@ -187,6 +192,27 @@ impl Run<'_> {
 
     fn head(&self, table: &LoadedTable) -> Option<i64> {
         table.head(&self.request.branch).map(|snapshot| snapshot.snapshot_id())
+    }
+
+    /// A try was refused for good, or because of who asks. The refusal, too, may answer a second delivery of a request of which the first was
+    /// applied: before anything is removed the table is looked at, and when that cannot be done, nothing is removed. What is left so is an
+    /// orphan for the sweep.
+    async fn refused(
+        &mut self,
+        attempt: Attempt,
+        table: &LoadedTable,
+        error: CommitError,
+    ) -> Result<Tried, CommitError> {
+        match self.catalog.load(&self.request.base.ident).await {
+            Ok(now) => match self.committed(now) {
+                Some(committed) => return Ok(Tried::Committed(committed)),
+                None => self.void(attempt, table).await,
+            },
+            Err(unseen) => {
+                tracing::warn!(%unseen, "a refused commit cannot be looked into, so its files stay for the sweep")
+            }
+        }
+        Err(error)
     }
 
     /// Removes what a try wrote that was not sent or was refused for good, and what all tries share.

@@ -55,6 +55,9 @@ pub struct CommitPolicy {
     pub retry_max: u32,
     /// Wait before the first retry; doubled for each further one, then a random part of it is taken.
     pub base_wait: Duration,
+    /// The same for a try that met a conflict. Short for who has the table's turn: then the other one is a writer who has just committed,
+    /// and never is there more time until its next commit than now.
+    pub conflict_wait: Duration,
     /// No wait is longer.
     pub max_wait: Duration,
     /// How often the table is loaded again to look for our snapshot when an answer was lost.
@@ -68,6 +71,7 @@ impl Default for CommitPolicy {
         Self {
             retry_max: 5,
             base_wait: Duration::from_millis(200),
+            conflict_wait: Duration::from_millis(200),
             max_wait: Duration::from_secs(10),
             unknown_reloads: 4,
             conflicts: ConflictCounter::default(),
@@ -78,9 +82,17 @@ impl Default for CommitPolicy {
 impl CommitPolicy {
     /// The wait before try number `retry` (1 is the first retry): between half and all of the doubled base.
     pub fn wait(&self, retry: u64) -> Duration {
+        self.doubled(self.base_wait, retry)
+    }
+
+    /// The wait before the next try after so many conflicts.
+    pub fn wait_after_conflict(&self, conflicts: u32) -> Duration {
+        self.doubled(self.conflict_wait, conflicts.into())
+    }
+
+    fn doubled(&self, base: Duration, retry: u64) -> Duration {
         let doublings = u32::try_from(retry.saturating_sub(1)).unwrap_or(u32::MAX);
-        let doubled = self.base_wait.saturating_mul(2_u32.saturating_pow(doublings));
-        let full = doubled.min(self.max_wait);
+        let full = base.saturating_mul(2_u32.saturating_pow(doublings)).min(self.max_wait);
         full.mul_f64(rand::random_range(0.5..=1.0))
     }
 }
@@ -120,6 +132,7 @@ mod tests {
     #[test]
     fn waits_grow_up_to_the_limit_and_are_jittered() {
         let policy = CommitPolicy {
+            conflict_wait: Duration::from_millis(10),
             base_wait: Duration::from_millis(100),
             max_wait: Duration::from_millis(500),
             ..CommitPolicy::default()
@@ -129,6 +142,10 @@ mod tests {
                 let wait = policy.wait(retry);
                 assert!(wait >= Duration::from_millis(full / 2) && wait <= Duration::from_millis(full), "{wait:?}");
             }
+        }
+        for (conflicts, full) in [(1, 10), (3, 40), (40, 500)] {
+            let wait = policy.wait_after_conflict(conflicts);
+            assert!(wait >= Duration::from_millis(full / 2) && wait <= Duration::from_millis(full), "{wait:?}");
         }
         let none = CommitPolicy { base_wait: Duration::ZERO, ..CommitPolicy::default() };
         assert_eq!(none.wait(3), Duration::ZERO);

@@ -181,10 +181,10 @@ async fn what_is_wrong_with_the_way_in_is_named() {
         (format!("uri: \"{url}/gone\""), NextStep::Absent, ["404", "catalog.uri"]),
         (format!("uri: \"{url}/html\""), NextStep::Absent, ["not a catalog's configuration", "catalog.uri"]),
         (format!("uri: \"{url}/busy\""), NextStep::Retry, ["503", "does not answer"]),
-        (format!("uri: \"{url}\""), NextStep::Absent, ["403", "catalog.auth"]),
+        (format!("uri: \"{url}\""), NextStep::Retry, ["403", "catalog.auth"]),
         (
             format!("uri: \"{url}\", auth: oauth2, credential: \"a:hunter2\""),
-            NextStep::Absent,
+            NextStep::Retry,
             ["invalid_client: unknown", "catalog.auth"],
         ),
         ("uri: \"http://127.0.0.1:1\"".to_owned(), NextStep::Retry, ["does not answer", "127.0.0.1:1"]),
@@ -242,6 +242,7 @@ async fn each_refusal_of_a_commit_has_its_meaning() {
         Err(SwapError::Conflict { .. }) => "conflict",
         Err(SwapError::NotSent { .. }) => "not sent",
         Err(SwapError::Unknown { .. }) => "unknown",
+        Err(SwapError::Denied { .. }) => "denied",
         Err(SwapError::Permanent { .. }) => "permanent",
     };
     for (status, expected, posts) in [
@@ -251,12 +252,16 @@ async fn each_refusal_of_a_commit_has_its_meaning() {
         (404, "permanent", 1),
         (406, "permanent", 1),
         (422, "permanent", 1),
-        (307, "permanent", 1),
-        (429, "not sent", 1),
-        // Once more with a new token, and then it is as the server says.
-        (401, "permanent", 2),
-        (403, "permanent", 2),
-        (419, "permanent", 2),
+        // Once more with a new token, and then a person is waited for.
+        (401, "denied", 2),
+        (403, "denied", 2),
+        (419, "denied", 2),
+        // Of these the specification does not say that they are refusals.
+        (307, "unknown", 1),
+        (408, "unknown", 1),
+        (425, "unknown", 1),
+        (429, "unknown", 1),
+        (499, "unknown", 1),
         (500, "unknown", 1),
         (502, "unknown", 1),
         (503, "unknown", 1),
@@ -291,7 +296,8 @@ async fn a_token_that_ran_out_is_replaced_once() {
     // A token that nobody can replace is not sent twice.
     let section = format!("uri: \"{}\", auth: bearer, token: fixed", double.url());
     let error = swap(open(&section, None).await.unwrap().as_ref()).await.unwrap_err();
-    assert!(matches!(error, SwapError::Permanent { .. }), "{error}");
+    assert!(matches!(error, SwapError::Denied { .. }), "{error}");
+    assert!(error.to_string().contains("after a change of a secret restart the handler"), "{error}");
     assert_eq!(double.count("POST", TABLE), 3);
 }
 
@@ -436,7 +442,8 @@ async fn namespaces_are_listed_level_by_level_and_all_of_them_or_none() {
         .await;
         let catalog = open(&open_at(&double), None).await.unwrap();
         let failed = catalog.list_namespaces().await.unwrap_err();
-        assert!(matches!(failed, firn_table::TableError::CatalogAbsent { .. }), "{status}: {failed}");
+        assert_eq!(matches!(failed, TableError::CatalogDenied { .. }), status == 403, "{status}: {failed}");
+        assert_eq!(matches!(failed, TableError::CatalogAbsent { .. }), status != 403, "{status}: {failed}");
     }
 }
 
@@ -457,4 +464,88 @@ async fn long_lists_come_in_pages() {
     assert_eq!(catalog.list_tables(&["a".into(), "b".into()]).await.unwrap(), ["y", "z"]);
     let error = catalog.load(&TableIdent::new(["a", "b"], "x")).await.unwrap_err();
     assert_eq!(error.to_string(), "table `a.b.x` is not in catalog `lake`; namespace `a.b` has `a.b.y`, `a.b.z`");
+}
+
+/// The secret was changed while the handler runs: no message is to blame.
+#[tokio::test]
+async fn who_is_not_let_in_any_more_waits_for_a_person() {
+    let changed = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen_by = Arc::clone(&changed);
+    let double =
+        Double::start(move |seen, _| match (seen.path.as_str(), seen_by.load(std::sync::atomic::Ordering::SeqCst)) {
+            ("/v1/config", _) => (200, json!({})),
+            ("/v1/oauth/tokens", false) => (200, json!({"access_token": "tok", "expires_in": 0})),
+            ("/v1/oauth/tokens", true) => (401, json!({"error": "invalid_client"})),
+            (_, true) => (401, error(401, "NotAuthorizedException")),
+            (_, false) => (200, table()),
+        })
+        .await;
+    for login in ["auth: bearer, token: fixed", "auth: oauth2, credential: \"a:b\""] {
+        changed.store(false, std::sync::atomic::Ordering::SeqCst);
+        let catalog = open(&format!("uri: \"{}\", name: lake, {login}", double.url()), None).await.unwrap();
+        let base = catalog.load(&ident()).await.unwrap();
+        changed.store(true, std::sync::atomic::Ordering::SeqCst);
+        let failed = catalog.load(&ident()).await.unwrap_err();
+        assert_eq!(failed.next_step(), NextStep::Retry, "{failed}");
+        let text = failed.to_string();
+        assert!(text.starts_with("catalog `lake` does not let Firn in: ") && text.contains("catalog.auth"), "{text}");
+        let failed = catalog.swap(&base, updates(), vec![]).await.unwrap_err();
+        assert!(matches!(failed, SwapError::Denied { .. }), "{failed}");
+        assert!(failed.to_string().contains("restart the handler"), "{failed}");
+        changed.store(false, std::sync::atomic::Ordering::SeqCst);
+        catalog.load(&ident()).await.unwrap();
+    }
+}
+
+/// A proxy's page says nothing of the table.
+#[tokio::test]
+async fn what_a_proxy_says_of_a_table_is_a_reason_to_ask_later() {
+    for (answer, step) in [
+        ((200, json!("<html>maintenance</html>")), NextStep::Retry),
+        ((302, json!("<html>over there</html>")), NextStep::Retry),
+        ((499, json!("")), NextStep::Retry),
+        ((200, json!({"metadata": {}})), NextStep::Skip),
+        ((400, error(400, "BadRequestException")), NextStep::Skip),
+    ] {
+        let given = answer.clone();
+        let double = Double::start(move |seen, _| match seen.path.as_str() {
+            "/v1/config" => (200, json!({})),
+            _ => given.clone(),
+        })
+        .await;
+        let catalog = open(&format!("uri: \"{}\", name: lake", double.url()), None).await.unwrap();
+        let failed = catalog.load(&ident()).await.unwrap_err();
+        assert_eq!(failed.next_step(), step, "{answer:?}: {failed}");
+    }
+}
+
+#[tokio::test]
+async fn null_in_what_a_server_says_is_absent() {
+    let double = Double::start(|seen, _| match seen.path.as_str() {
+        "/v1/config" => (200, json!({"defaults": null, "overrides": {"prefix": null, "uri": null, "clients": 4}})),
+        _ => {
+            let mut answer = table();
+            answer["config"] = json!({"token": null, "io-impl": "x", "retries": 3});
+            answer["storage-credentials"] = json!([{"prefix": null, "config": null}]);
+            (200, answer)
+        }
+    })
+    .await;
+    let catalog = open(&format!("uri: \"{}\"", double.url()), None).await.unwrap();
+    catalog.load(&ident()).await.unwrap();
+    assert_eq!(double.count("GET", TABLE), 1);
+}
+
+#[tokio::test]
+async fn pages_that_go_in_a_circle_are_no_list() {
+    let double = Double::start(|seen, _| match seen.path.as_str() {
+        "/v1/config" => (200, json!({})),
+        "/v1/namespaces/db/tables?pageToken=1" => (200, json!({"identifiers": [], "next-page-token": "2"})),
+        _ => (200, json!({"identifiers": [], "next-page-token": "1"})),
+    })
+    .await;
+    let catalog = open(&format!("uri: \"{}\", name: lake", double.url()), None).await.unwrap();
+    let failed = catalog.list_tables(&["db".into()]).await.unwrap_err();
+    assert!(failed.to_string().contains("the same page again"), "{failed}");
+    assert_eq!(double.seen().len(), 4);
 }

@@ -28,6 +28,12 @@ pub enum Fault<'a> {
     NotSent,
     /// Refused for good.
     Forbidden,
+    /// Not accepted because of who asks.
+    Denied,
+    /// Applied, delivered again, and the second delivery not accepted.
+    AppliedThenDenied,
+    /// The next loads fail, and so does this, because of who asks.
+    DeniedThenDown,
     /// Refused by a server that is still working on it, and applied before the next swap.
     RefusedWhileUnderWay,
     /// The next loads fail, then as `AppliedThenRefused`.
@@ -111,6 +117,7 @@ impl Catalog for Faulty<'_> {
         let ident = table.ident.clone();
         let fault = self.faults.lock().unwrap().pop_front();
         let conflict = || SwapError::Conflict { ident: ident.clone(), detail: "409".into() };
+        let denied = || SwapError::Denied { ident: ident.clone(), source: "401".into() };
         let lost = || SwapError::Unknown { ident: ident.clone(), source: "502 Bad Gateway".into() };
         match fault {
             None => self.behind.swap(table, updates, requirements).await,
@@ -140,6 +147,15 @@ impl Catalog for Faulty<'_> {
             }
             Some(Fault::NotSent) => Err(SwapError::NotSent { ident, source: "no route".into() }),
             Some(Fault::Forbidden) => Err(SwapError::Permanent { ident, source: "403".into() }),
+            Some(Fault::Denied) => Err(denied()),
+            Some(Fault::AppliedThenDenied) => {
+                self.behind.swap(table, updates, requirements).await?;
+                Err(denied())
+            }
+            Some(Fault::DeniedThenDown) => {
+                *self.down.lock().unwrap() = true;
+                Err(denied())
+            }
         }
     }
 }

@@ -333,7 +333,12 @@ pub fn key_of(table: &LoadedTable, spec_id: i32, tuple: &Struct) -> PartitionKey
 
 /// A policy that does not wait.
 pub fn at_once() -> CommitPolicy {
-    CommitPolicy { base_wait: Duration::ZERO, conflicts: ConflictCounter::default(), ..CommitPolicy::default() }
+    CommitPolicy {
+        base_wait: Duration::ZERO,
+        conflict_wait: Duration::ZERO,
+        conflicts: ConflictCounter::default(),
+        ..CommitPolicy::default()
+    }
 }
 
 /// A table partitioned by `p`, format version 2.

@@ -80,7 +80,7 @@ async fn a_refusal_that_cannot_be_looked_into_stays_unknown() {
 
 #[tokio::test]
 async fn what_was_never_applied_is_cleaned_up() {
-    for fault in [Fault::NotSent, Fault::Forbidden] {
+    for fault in [Fault::NotSent, Fault::Denied, Fault::Forbidden] {
         let forbidden = matches!(fault, Fault::Forbidden);
         let (lake, result, output, _) = one_fault(fault).await;
         match result.unwrap_err() {
@@ -92,6 +92,22 @@ async fn what_was_never_applied_is_cleaned_up() {
         assert_eq!(files.iter().filter(|name| name.ends_with(".avro")).count(), 2, "{files:?}");
         assert!(lake.io.exists(format!("{}/data/{output}", lake.location().await)).await.unwrap());
     }
+}
+
+/// Who asks is not let in, perhaps because a proxy sent the request twice and the secret ended between the two.
+#[tokio::test]
+async fn a_refusal_of_who_asks_is_looked_into_before_anything_is_removed() {
+    let (lake, result, output, conflicts) = one_fault(Fault::AppliedThenDenied).await;
+    assert_committed_once(&lake, result, &output).await;
+    assert_eq!(conflicts, 0);
+
+    let (lake, result, _, _) = one_fault(Fault::DeniedThenDown).await;
+    let error = result.unwrap_err();
+    assert!(matches!(error, CommitError::Storage { .. }), "tried again later: {error}");
+    assert!(error.to_string().contains("does not let Firn commit: 401"), "{error}");
+    let files = lake.metadata_files().await;
+    assert_eq!(files.iter().filter(|name| name.contains("-m")).count(), 2, "left for the sweep: {files:?}");
+    assert_eq!(live(&lake.load().await, "main").await, ["f1", "f2"]);
 }
 
 /// A server may answer 409 to the second delivery of a request while it works on the first.

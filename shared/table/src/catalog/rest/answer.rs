@@ -1,5 +1,7 @@
 //! What the status of an answer says about a commit (design section 6).
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 /// What became of a commit.
@@ -13,28 +15,33 @@ pub(super) enum Outcome {
     Permanent,
     /// Not applied, because of who asked.
     NotAllowed,
-    /// Not applied: the server takes no more for now.
-    Later,
     /// Nobody knows.
     Unknown,
 }
 
-/// The outcome of a commit by its status. Anything that a gateway may have said after the server had worked is unknown.
+/// The outcome of a commit by its status. Only what the specification calls a refusal is one; everything else may have been said by a
+/// proxy while or after the server worked. 429 too: one that sends a request again after a lost answer may meet the server's limit with the
+/// second delivery of a commit that was applied, and to look for the snapshot costs little.
 pub(super) fn outcome(status: u16) -> Outcome {
     match status {
         200..=299 => Outcome::Done,
         401 | 403 | 419 => Outcome::NotAllowed,
         409 => Outcome::Conflict,
-        429 => Outcome::Later,
-        // The request as it stands, an unknown table, a redirect, which is not followed with a token.
-        300..=499 if status != 408 => Outcome::Permanent,
+        // The request as it stands, an unknown table, what the server cannot do.
+        400 | 404 | 406 | 422 => Outcome::Permanent,
         _ => Outcome::Unknown,
     }
 }
 
-/// Whether the same question may be answered at another time.
+/// Whether the same question may be answered at another time: all but what the specification defines as an answer, because a proxy may
+/// say anything (a redirect to its page for maintenance, 421, 499).
 pub(super) fn may_pass(status: u16) -> bool {
-    status == 408 || status == 429 || status >= 500
+    !matches!(status, 200..=299 | 400..=407 | 409..=417 | 419 | 422)
+}
+
+/// How long a server asks to be left alone: `Retry-After` in seconds. As a date it is not read.
+pub(super) fn retry_after(header: Option<&str>) -> Option<Duration> {
+    header?.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// What the server says of an error: `409 CommitFailedException: …`, on one line, without the whole of a page of HTML.
@@ -80,14 +87,36 @@ mod tests {
         for (statuses, expected) in [
             (vec![200, 201, 204], Outcome::Done),
             (vec![409], Outcome::Conflict),
-            (vec![400, 404, 405, 406, 410, 412, 422, 301, 307], Outcome::Permanent),
+            (vec![400, 404, 406, 422], Outcome::Permanent),
             (vec![401, 403, 419], Outcome::NotAllowed),
-            (vec![429], Outcome::Later),
-            (vec![408, 500, 502, 503, 504, 507, 599, 100], Outcome::Unknown),
+            (vec![500, 502, 503, 504, 507, 599, 100], Outcome::Unknown),
+            // What a proxy says.
+            (
+                vec![301, 302, 307, 308, 402, 405, 407, 408, 410, 412, 413, 421, 425, 429, 431, 451, 499],
+                Outcome::Unknown,
+            ),
         ] {
             for status in statuses {
                 assert_eq!(outcome(status), expected, "{status}");
             }
+        }
+    }
+
+    #[test]
+    fn a_question_is_asked_again_unless_it_was_answered() {
+        for status in [400, 401, 403, 404, 405, 406, 409, 410, 419, 422] {
+            assert!(!may_pass(status), "{status}");
+        }
+        for status in [302, 307, 408, 421, 425, 429, 499, 500, 502, 503, 504, 520, 598] {
+            assert!(may_pass(status), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_wait_that_is_asked_for_is_read() {
+        assert_eq!(retry_after(Some(" 7 ")), Some(Duration::from_secs(7)));
+        for odd in [None, Some("Wed, 21 Oct 2026 07:28:00 GMT"), Some("-1"), Some("")] {
+            assert_eq!(retry_after(odd), None, "{odd:?}");
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use firn_config::{RestAuth, RestCatalog, Secret};
 use firn_storage::TokenSource;
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::answer::{may_pass, reason};
@@ -16,6 +17,8 @@ use super::transport::{Transport, TransportError};
 const AHEAD: Duration = Duration::from_secs(60);
 /// How long a token is good when the server does not say.
 const UNSAID: Duration = Duration::from_secs(600);
+/// Nobody holds a token for longer, whatever the server says.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// What Iceberg's clients ask for when nobody says what.
 const DEFAULT_SCOPE: &str = "catalog";
 
@@ -103,8 +106,20 @@ pub(super) struct ClientCredentials {
 #[derive(Deserialize)]
 struct Token {
     access_token: String,
+    /// Seconds; some servers write a text or a fraction.
     #[serde(default)]
-    expires_in: Option<u64>,
+    expires_in: Value,
+}
+
+/// How long a token is good.
+fn lifetime(said: &Value) -> Duration {
+    let seconds = said.as_f64().or_else(|| said.as_str()?.trim().parse().ok());
+    match seconds {
+        // One that has ended already is good for the request that it was asked for.
+        Some(seconds) if seconds <= 0.0 => Duration::ZERO,
+        Some(seconds) => Duration::try_from_secs_f64(seconds).map_or(LONGEST, |said| said.min(LONGEST)),
+        None => UNSAID,
+    }
 }
 
 impl ClientCredentials {
@@ -150,6 +165,32 @@ impl ClientCredentials {
         // Nothing of an answer that may hold a token is shown.
         let token: Token = serde_json::from_slice(&answer.body)
             .map_err(|_| LoginError::Refused(format!("{address}: the answer holds no access_token")))?;
-        Ok((Secret::new(token.access_token), token.expires_in.map_or(UNSAID, Duration::from_secs)))
+        Ok((Secret::new(token.access_token), lifetime(&token.expires_in)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_life_of_a_token_is_read_in_every_form() {
+        for (said, seconds) in [
+            (json!(3600), 3600.0),
+            (json!("3600"), 3600.0),
+            (json!(1.5), 1.5),
+            (json!(0), 0.0),
+            (json!(-5), 0.0),
+            (Value::Null, 600.0),
+            (json!("soon"), 600.0),
+            (json!(u64::MAX), 86_400.0),
+            (json!(1e300), 86_400.0),
+        ] {
+            assert_eq!(lifetime(&said), Duration::from_secs_f64(seconds), "{said}");
+        }
+        let token: Token = serde_json::from_str(r#"{"access_token":"t"}"#).unwrap();
+        assert_eq!(lifetime(&token.expires_in), UNSAID);
     }
 }

@@ -1,6 +1,6 @@
 //! A conversation with a REST catalog: who asks, how the server wants to be asked, and questions that may be asked again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::answer::{may_pass, reason};
 use super::login::{Login, LoginError};
 use super::route::{self, Routes};
-use super::settings::ServerSettings;
+use super::settings::{ServerSettings, or_default, texts};
 use super::transport::{Answer, Request, Transport, TransportError, headers};
 use super::vended::{Place, Signature, StorageCredential, signatures};
 use crate::catalog::metadata_file::HiddenReferences;
@@ -31,6 +31,8 @@ const ASKS: u32 = 4;
 /// Questions under way at the same time.
 const AT_ONCE: usize = 8;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// A server that asks for more patience is asked again by the next message, not by this one.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Asks for storage credentials with a table.
 const DELEGATION: HeaderName = HeaderName::from_static("x-iceberg-access-delegation");
@@ -41,9 +43,12 @@ pub(super) enum SessionError {
     /// The catalog does not answer, or asks for patience: try again later.
     #[error("{0}")]
     Unavailable(Source),
-    /// There is no token, or the server does not accept it: a person corrects it.
+    /// There is no token, or the server does not accept it: a person corrects it, and no message is to blame.
     #[error("{0}")]
     Refused(String),
+    /// The configuration cannot be used.
+    #[error("{0}")]
+    Settings(String),
     /// Not there.
     #[error("{0}")]
     Absent(String),
@@ -59,10 +64,10 @@ pub(super) struct TableAnswer {
     #[serde(default)]
     pub(super) metadata_location: Option<String>,
     pub(super) metadata: TableMetadata,
-    #[serde(default)]
-    config: Option<HashMap<String, String>>,
-    #[serde(default)]
-    storage_credentials: Option<Vec<StorageCredential>>,
+    #[serde(default, deserialize_with = "texts")]
+    config: HashMap<String, String>,
+    #[serde(default, deserialize_with = "or_default")]
+    storage_credentials: Vec<StorageCredential>,
     /// A tag, a branch or settings of `main` in a version 1 table, which the metadata above lacks.
     #[serde(skip)]
     pub(super) hidden_reference: Option<String>,
@@ -75,8 +80,7 @@ struct HiddenAnswer {
 
 impl TableAnswer {
     pub(super) fn signatures(&self) -> BTreeMap<Place, Signature> {
-        let (none, nothing) = (HashMap::new(), Vec::new());
-        signatures(self.config.as_ref().unwrap_or(&none), self.storage_credentials.as_ref().unwrap_or(&nothing))
+        signatures(&self.config, &self.storage_credentials)
     }
 }
 
@@ -93,10 +97,10 @@ pub(super) struct Session {
 impl Session {
     /// Asks the server how it wants to be asked.
     pub(super) async fn open(section: &RestCatalog, identity: Option<&Arc<TokenSource>>) -> Result<Self, SessionError> {
-        let login = Login::new(section, identity).map_err(SessionError::Refused)?;
+        let login = Login::new(section, identity).map_err(SessionError::Settings)?;
         let own: Vec<(String, String)> =
             section.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-        let map = headers(&own).map_err(SessionError::Refused)?;
+        let map = headers(&own).map_err(SessionError::Settings)?;
         let transport = Transport::new(is_loopback(&section.uri)).map_err(SessionError::Unavailable)?;
         let first = Session {
             transport,
@@ -110,9 +114,11 @@ impl Session {
         let settings = ServerSettings::read(&answer.body, &own)
             .map_err(|error| SessionError::Odd(format!("{url} is not a catalog's configuration: {error}")))?;
         let uri = settings.uri.clone().unwrap_or_else(|| section.uri.clone());
-        if section.auth != RestAuth::None && !uri.starts_with("https://") && !is_loopback(&uri) {
-            return Err(SessionError::Refused(format!(
-                "the server sends its clients to {uri}, and a token is only sent over TLS"
+        let secret = section.auth != RestAuth::None || !section.headers.is_empty();
+        if secret && !uri.starts_with("https://") && !is_loopback(&uri) {
+            return Err(SessionError::Settings(format!(
+                "the server sends its clients to {uri}, and a token or a header of the configuration is only sent over TLS: let it name an \
+                 address with https://"
             )));
         }
         let mut map = headers(&settings.headers).map_err(SessionError::Odd)?;
@@ -153,9 +159,11 @@ impl Session {
     async fn ask(&self, method: Method, url: &str, body: Option<&Bytes>) -> Result<Answer, SessionError> {
         let mut tries = 1;
         loop {
+            let mut asked = Duration::ZERO;
             let failure: Source = match self.once(method.clone(), url, body, None).await {
                 Ok(answer) if answer.status < 300 => return Ok(answer),
                 Ok(answer) => {
+                    asked = answer.retry_after.unwrap_or_default();
                     let said = format!("{url}: {}", reason(answer.status, &answer.body));
                     match answer.status {
                         401 | 403 | 419 => return Err(SessionError::Refused(said)),
@@ -170,11 +178,11 @@ impl Session {
                     format!("{url}: {error}").into()
                 }
             };
-            if tries == ASKS {
+            if tries == ASKS || asked > LONGEST_WAIT {
                 return Err(SessionError::Unavailable(failure));
             }
             let jitter = rand::rng().random_range(0.5..1.5);
-            tokio::time::sleep((FIRST_WAIT * (1 << tries)).mul_f64(jitter)).await;
+            tokio::time::sleep((FIRST_WAIT * (1 << tries)).mul_f64(jitter).max(asked)).await;
             tries += 1;
         }
     }
@@ -186,7 +194,11 @@ impl Session {
     pub(super) async fn table(&self, ident: &TableIdent) -> Result<TableAnswer, SessionError> {
         let url = self.table_url(ident);
         let answer = self.ask(Method::GET, &url, None).await?;
-        let odd = |error: serde_json::Error| SessionError::Odd(format!("{url}: {error}"));
+        let odd = |error: serde_json::Error| match error.is_data() {
+            true => SessionError::Odd(format!("{url}: {error}")),
+            // No JSON at all, or cut: the page of a proxy, which says nothing of the table.
+            false => SessionError::Unavailable(format!("{url}: the answer is not a catalog's: {error}").into()),
+        };
         let mut found: TableAnswer = serde_json::from_slice(&answer.body).map_err(odd)?;
         if found.metadata.format_version() == FormatVersion::V1 {
             let hidden: HiddenAnswer = serde_json::from_slice(&answer.body).map_err(odd)?;
@@ -245,7 +257,7 @@ impl Session {
         url: impl Fn(Option<&str>) -> String,
         key: &str,
     ) -> Result<Option<Vec<T>>, SessionError> {
-        let (mut all, mut next) = (Vec::new(), None::<String>);
+        let (mut all, mut next, mut seen) = (Vec::new(), None::<String>, HashSet::new());
         loop {
             let url = url(next.as_deref());
             let answer = match self.ask(Method::GET, &url, None).await {
@@ -260,7 +272,7 @@ impl Session {
             match page.get("next-page-token").and_then(Value::as_str).filter(|token| !token.is_empty()) {
                 None => return Ok(Some(all)),
                 // All of the list or nothing: half of it must not look like the whole.
-                Some(token) if next.as_deref() == Some(token) => {
+                Some(token) if !seen.insert(token.to_owned()) => {
                     return Err(SessionError::Odd(format!("{url}: the same page again")));
                 }
                 Some(token) => next = Some(token.to_owned()),
@@ -280,7 +292,29 @@ pub(super) enum OnceError {
 /// Whether an address is on this machine.
 fn is_loopback(uri: &str) -> bool {
     let host = uri.split_once("://").map_or(uri, |(_, rest)| rest);
-    let host = host.split(['/', '?']).next().unwrap_or_default();
+    let host = host.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    // What stands before `@` is a login, not the host.
+    let host = host.rsplit('@').next().unwrap_or_default();
     let name = if host.starts_with('[') { host.split(']').next() } else { host.split(':').next() };
     matches!(name, Some("127.0.0.1" | "localhost" | "[::1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for (uri, expected) in [
+            ("http://127.0.0.1:8181/api", true),
+            ("http://localhost", true),
+            ("http://[::1]:80/", true),
+            ("http://u:p@localhost:1/x", true),
+            ("http://localhost:1@example.com/", false),
+            ("http://127.0.0.1.example.com", false),
+            ("http://catalog?localhost", false),
+        ] {
+            assert_eq!(is_loopback(uri), expected, "{uri}");
+        }
+    }
 }

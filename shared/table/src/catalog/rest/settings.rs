@@ -1,20 +1,45 @@
 //! What a REST server says of itself before anything else: defaults and overrides of the client's settings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+
+/// Properties as servers write them: null is as good as absent, and a number or a flag is its text.
+pub(super) type Properties = BTreeMap<String, Value>;
+
+/// The text of a property; None where there is none.
+pub(super) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Reads properties that are texts.
+pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<String, String>, D::Error> {
+    let all = Option::<HashMap<String, Value>>::deserialize(deserializer)?.unwrap_or_default();
+    Ok(all.into_iter().filter_map(|(key, value)| Some((key, text(&value)?))).collect())
+}
+
+/// Reads null as what is absent.
+pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
 
 /// Reads the answer of `GET /v1/config`.
 #[derive(Debug, Default, Deserialize)]
 struct Answer {
     #[serde(default)]
-    defaults: BTreeMap<String, Option<String>>,
+    defaults: Option<Properties>,
     #[serde(default)]
-    overrides: BTreeMap<String, Option<String>>,
+    overrides: Option<Properties>,
     /// Routes that the server has; absent or empty: those of the specification's first version.
     #[serde(default)]
-    endpoints: Option<Vec<String>>,
+    endpoints: Option<Vec<Option<String>>>,
     #[serde(default, rename = "idempotency-key-lifetime")]
     idempotency_key_lifetime: Option<Value>,
 }
@@ -47,14 +72,14 @@ impl ServerSettings {
     pub(super) fn read(body: &[u8], headers: &[(String, String)]) -> Result<Self, serde_json::Error> {
         let answer: Answer = serde_json::from_slice(body)?;
         let Answer { defaults, overrides, endpoints, idempotency_key_lifetime } = answer;
-        let of = |properties: &BTreeMap<String, Option<String>>, key: &str| {
-            properties.get(key).cloned().flatten().filter(|value| !value.is_empty())
-        };
+        let (defaults, overrides) = (defaults.unwrap_or_default(), overrides.unwrap_or_default());
+        let of =
+            |properties: &Properties, key: &str| properties.get(key).and_then(text).filter(|value| !value.is_empty());
         let value = |key: &str| of(&overrides, key).or_else(|| of(&defaults, key));
         let mut merged: BTreeMap<String, (String, String)> = BTreeMap::new();
-        let header = |(key, value): (&String, &Option<String>)| {
+        let header = |(key, value): (&String, &Value)| {
             let name = key.strip_prefix("header.")?;
-            Some((name.to_owned(), value.clone()?))
+            Some((name.to_owned(), text(value)?))
         };
         let of_client = headers.iter().cloned();
         for (name, value) in
@@ -71,7 +96,7 @@ impl ServerSettings {
             idempotency: idempotency_key_lifetime.is_some_and(|lifetime| !lifetime.is_null()),
             commits: endpoints
                 .filter(|routes| !routes.is_empty())
-                .is_none_or(|routes| routes.iter().any(|route| route == COMMIT)),
+                .is_none_or(|routes| routes.iter().flatten().any(|route| route == COMMIT)),
         })
     }
 }
@@ -119,6 +144,25 @@ mod tests {
         assert_eq!(found, expected);
         // Only an override moves the client elsewhere.
         assert_eq!(read(r#"{"defaults":{"uri":"https://other"}}"#, &[]).uri, None);
+    }
+
+    #[test]
+    fn null_is_absent_wherever_it_stands() {
+        for body in [
+            r#"{"defaults":null,"overrides":null}"#,
+            r#"{"defaults":{"prefix":null,"header.X-One":null,"clients":4},"overrides":{"uri":null,"prefix":null,"x":{}}}"#,
+            r#"{"endpoints":[null]}"#,
+        ] {
+            let expected = ServerSettings { commits: !body.contains("endpoints"), ..plain() };
+            assert_eq!(read(body, &[]), expected, "{body}");
+        }
+        // An override of null does not take away what stands below it.
+        assert_eq!(read(r#"{"defaults":{"prefix":"a"},"overrides":{"prefix":null}}"#, &[]).prefix, Some("a".into()));
+        assert_eq!(read(r#"{"overrides":{"prefix":7}}"#, &[]).prefix, Some("7".into()));
+        assert_eq!(
+            read(r#"{"overrides":{"header.X-One":null}}"#, &[("X-One", "c")]).headers,
+            [("X-One".into(), "c".into())]
+        );
     }
 
     #[test]

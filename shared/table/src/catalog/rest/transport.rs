@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use firn_config::Secret;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder};
 
+use super::answer::retry_after;
 use crate::error::Source;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -27,6 +28,8 @@ pub(super) enum TransportError {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) body: Bytes,
+    /// The wait that the server asks for.
+    pub(super) retry_after: Option<Duration>,
 }
 
 /// One request.
@@ -93,10 +96,11 @@ async fn answered(builder: RequestBuilder) -> Result<Answer, TransportError> {
     };
     let response = builder.send().await.map_err(failed)?;
     let status = response.status().as_u16();
+    let retry_after = retry_after(response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()));
     // A status without its body says what it says, but the body of a success is part of the answer.
     match response.bytes().await {
-        Ok(body) => Ok(Answer { status, body }),
-        Err(_) if status >= 300 => Ok(Answer { status, body: Bytes::new() }),
+        Ok(body) => Ok(Answer { status, body, retry_after }),
+        Err(_) if status >= 300 => Ok(Answer { status, body: Bytes::new(), retry_after }),
         Err(error) => Err(TransportError::Lost(chain(&error.without_url()).into())),
     }
 }

@@ -8,6 +8,8 @@ use firn_config::Secret;
 use firn_model::BlobId;
 use serde::Deserialize;
 
+use super::settings::{or_default, texts};
+
 /// What Iceberg's clients call a signature, and when it ends.
 const SAS: &str = "adls.sas-token.";
 const ENDS: &str = "adls.sas-token-expires-at-ms.";
@@ -16,9 +18,9 @@ const ENDS: &str = "adls.sas-token-expires-at-ms.";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct StorageCredential {
     /// Where it is good: the beginning of paths.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) prefix: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "texts")]
     pub(super) config: HashMap<String, String>,
 }
 
@@ -152,6 +154,17 @@ mod tests {
         let expected =
             [("", "", "sp=rwl&sig=new", at(1_796_047_200), true, false), ("lake", "wh/t", "sig=t", None, false, false)];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn null_is_absent_and_a_number_is_its_text() {
+        let answer = r#"{"prefix":null,"config":{"adls.sas-token.data":"sp=r&sig=s","adls.sas-token-expires-at-ms.data":1796047200000,"x":null}}"#;
+        let credential: StorageCredential = serde_json::from_str(answer).unwrap();
+        let found = signatures(&HashMap::new(), &[credential]);
+        let seen: Vec<_> = found.values().map(|signature| (signature.query.expose(), signature.ends)).collect();
+        assert_eq!(seen, [("sp=r&sig=s", at(1_796_047_200))]);
+        let nothing: StorageCredential = serde_json::from_str(r#"{"config":null}"#).unwrap();
+        assert_eq!(nothing, StorageCredential::default());
     }
 
     #[test]

@@ -147,6 +147,10 @@ impl Signatures {
         }
         let newest = self.held(place).unwrap_or(held);
         if newest.left() == Duration::ZERO {
+            // A catalog that hands out what has ended (its clock, its cache) is not asked for each request.
+            if failed.is_none() && !is_paused(*renewing) {
+                *renewing = Some(SystemTime::now() + PAUSE);
+            }
             return Err(self.none(&failed.map_or_else(|| "the catalog gave no other".to_owned(), |e| e.to_string())));
         }
         Ok(newest.signature)

@@ -19,7 +19,7 @@ use super::database::{
     Database, PointerRow, SELECT_CATALOGS, SELECT_NAMES, SELECT_NAMESPACES, SELECT_ROW, SWAP, Swap, SwapFailure,
 };
 use super::said;
-use super::{absent, check_name, unavailable};
+use super::{absent, check_name, denied, unavailable};
 use crate::error::TableError;
 use crate::ident::TableIdent;
 
@@ -147,7 +147,7 @@ fn not_opened(server: &firn_config::Postgres, name: &str, error: sqlx::Error) ->
                 }
                 None => "correct user and password in catalog.uri, or set PGPASSWORD",
             };
-            absent(name, format!("PostgreSQL at {place} does not let `{}` in: {error}: {remedy}", server.user))
+            denied(name, format!("PostgreSQL at {place}, user `{}`: {error}: {remedy}", server.user))
         }
         (_, Some("3D000")) => absent(name, format!("PostgreSQL at {place}: {error}: correct catalog.uri")),
         (_, Some("42P01")) => absent(
@@ -158,7 +158,7 @@ fn not_opened(server: &firn_config::Postgres, name: &str, error: sqlx::Error) ->
         ),
         (_, Some("42501")) => {
             let remedy = format!("GRANT SELECT, UPDATE ON iceberg_tables TO \"{}\"", server.user);
-            absent(name, format!("PostgreSQL at {place}: {error}: {remedy}"))
+            denied(name, format!("PostgreSQL at {place}: {error}: {remedy}"))
         }
         (sqlx::Error::Tls(_), _) => absent(
             name,

@@ -7,6 +7,8 @@ use sqlx::error::DatabaseError;
 pub(crate) enum Said {
     /// It met another writer or a limit of the moment and was not applied; sent again it may be.
     Busy,
+    /// It was not applied because of who asked, or of a state of the server that a person or a failover ends.
+    Denied,
     /// It was not applied and never will be.
     Refused,
     /// It may have been applied.
@@ -35,16 +37,8 @@ pub(crate) fn sqlite(error: &sqlx::Error) -> Said {
     let primary = code_of(error).and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
     match primary {
         Some(code::BUSY | code::LOCKED) => Said::Busy,
-        Some(
-            code::ERROR
-            | code::PERM
-            | code::READONLY
-            | code::FULL
-            | code::CANTOPEN
-            | code::CONSTRAINT
-            | code::AUTH
-            | code::NOTADB,
-        ) => Said::Refused,
+        Some(code::PERM | code::READONLY | code::FULL | code::CANTOPEN | code::AUTH) => Said::Denied,
+        Some(code::ERROR | code::CONSTRAINT | code::NOTADB) => Said::Refused,
         _ => Said::Unknown,
     }
 }
@@ -58,13 +52,15 @@ pub(crate) fn postgres(error: &sqlx::Error) -> Said {
         "40003" => Said::Unknown,
         // lock_not_available, query_canceled (a time-out), cannot_connect_now.
         "55P03" | "57014" | "57P03" => Said::Busy,
+        // insufficient_privilege; read_only_sql_transaction, which a server says that is a replica after a failover; no such database.
+        "42501" | "25006" | "3D000" => Said::Denied,
         code => match code.get(..2) {
-            // Serialization failures and deadlocks; connections, memory or disk used up.
-            Some("40" | "53") => Said::Busy,
-            // What the statement, the schema, the rights or a trigger do not allow.
-            Some("0A" | "22" | "23" | "25" | "26" | "28" | "3D" | "3F" | "42" | "44" | "54" | "55" | "P0") => {
-                Said::Refused
-            }
+            // Serialization failures and deadlocks; connections, memory or disk used up; a prepared statement that a pooler lost.
+            Some("40" | "53" | "26") => Said::Busy,
+            // Who asks is not let in.
+            Some("28") => Said::Denied,
+            // What the statement, the schema or a trigger do not allow.
+            Some("0A" | "22" | "23" | "25" | "3D" | "3F" | "42" | "44" | "54" | "55" | "P0") => Said::Refused,
             // Lost connections, shutdowns, errors of the system: the answer to a commit may be among what was lost.
             _ => Said::Unknown,
         },
@@ -134,19 +130,23 @@ mod tests {
     fn only_definite_answers_of_sqlite_are_busy_or_refused() {
         // SQLITE_BUSY, BUSY_RECOVERY, BUSY_SNAPSHOT, LOCKED, LOCKED_SHAREDCACHE.
         all(sqlite, &["5", "261", "517", "6", "262"], Said::Busy);
-        // ERROR, PERM, READONLY, READONLY_DBMOVED, FULL, CONSTRAINT_TRIGGER, NOTADB.
-        all(sqlite, &["1", "3", "8", "1032", "13", "1811", "26"], Said::Refused);
+        // PERM, READONLY, READONLY_DBMOVED, FULL, CANTOPEN, AUTH.
+        all(sqlite, &["3", "8", "1032", "13", "14", "23"], Said::Denied);
+        // ERROR, CONSTRAINT_TRIGGER, NOTADB.
+        all(sqlite, &["1", "1811", "26"], Said::Refused);
         // IOERR, IOERR_FSYNC, CORRUPT, a PostgreSQL code.
         all(sqlite, &["10", "1034", "11", "57P01"], Said::Unknown);
     }
 
     #[test]
     fn only_definite_answers_of_postgresql_are_busy_or_refused() {
-        // serialization_failure, deadlock_detected, lock_not_available, query_canceled, too_many_connections, disk_full.
-        all(postgres, &["40001", "40P01", "55P03", "57014", "53300", "53100", "57P03"], Said::Busy);
-        // undefined_table, insufficient_privilege, read_only_sql_transaction, string_data_right_truncation, unique_violation,
-        // raise_exception, invalid_password, invalid_catalog_name.
-        all(postgres, &["42P01", "42501", "25006", "22001", "23505", "P0001", "28P01", "3D000"], Said::Refused);
+        // serialization_failure, deadlock_detected, lock_not_available, query_canceled, too_many_connections, disk_full,
+        // cannot_connect_now, invalid_sql_statement_name.
+        all(postgres, &["40001", "40P01", "55P03", "57014", "53300", "53100", "57P03", "26000"], Said::Busy);
+        // invalid_password, invalid_authorization_specification, insufficient_privilege, read_only_sql_transaction, invalid_catalog_name.
+        all(postgres, &["28P01", "28000", "42501", "25006", "3D000"], Said::Denied);
+        // undefined_table, string_data_right_truncation, unique_violation, raise_exception.
+        all(postgres, &["42P01", "22001", "23505", "P0001"], Said::Refused);
         // statement_completion_unknown, connection_failure, admin_shutdown, crash_shutdown, io_error, internal_error, SQLite's busy.
         all(postgres, &["40003", "08006", "57P01", "57P02", "58030", "XX000", "5", ""], Said::Unknown);
     }

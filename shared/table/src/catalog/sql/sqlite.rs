@@ -37,12 +37,12 @@ impl SqliteFile {
         let options = SqliteConnectOptions::new().filename(path).create_if_missing(false).busy_timeout(busy_timeout);
         let pool = SqlitePoolOptions::new().max_connections(4).acquire_timeout(Duration::from_secs(20));
         let pool = pool.connect_with(options).await.map_err(|error| match said::sqlite(&error) {
-            Said::Refused => absent(name, format!("`{place}` cannot be opened: {error}: check that catalog.uri names the database and that this user may read and write it")),
+            Said::Refused | Said::Denied => absent(name, format!("`{place}` cannot be opened: {error}: check that catalog.uri names the database and that this user may read and write it")),
             Said::Busy | Said::Unknown => unavailable(name, error),
         })?;
         match sqlx::query_scalar::<_, String>(SELECT_CATALOGS).fetch_all(&pool).await {
             Ok(known) => check_name(name, &place, &known)?,
-            Err(error) if said::sqlite(&error) == Said::Refused => {
+            Err(error) if matches!(said::sqlite(&error), Said::Refused | Said::Denied) => {
                 return Err(absent(
                     name,
                     format!(

@@ -141,6 +141,51 @@ async fn what_the_server_forbids_is_permanent() {
     assert_eq!(bench.metadata_files().await, 1);
 }
 
+/// A secret that was changed, a right that was taken away: a person mends it, and the commit goes then.
+#[tokio::test]
+async fn who_is_not_let_in_waits() {
+    let bench = bench("shut").await;
+    bench.run("CREATE ROLE writer LOGIN PASSWORD 'firn-test'; GRANT SELECT ON iceberg_tables TO writer");
+    let url = Server::shared().url("shut").replace("postgres:", "writer:");
+    let catalog = with_limits(&url, &bench.lake, SERVER_LIMITS).await;
+    let as_writer = Bench { catalog, ..bench };
+    let error = as_writer.set("1").await.unwrap_err();
+    assert!(matches!(error, SwapError::Denied { .. }), "{error}");
+    assert!(error.to_string().contains("permission denied") && error.to_string().contains("GRANT"), "{error}");
+    assert_eq!(as_writer.metadata_files().await, 1, "known as not applied, so its file is gone");
+    as_writer.run("GRANT UPDATE ON iceberg_tables TO writer");
+    assert_eq!(as_writer.set("2").await.unwrap().property("k"), Some("2"));
+
+    // The next connection logs in with a password that is another one by now.
+    as_writer.run(
+        "ALTER ROLE writer PASSWORD 'changed'; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'writer'",
+    );
+    let steps =
+        async || as_writer.catalog.load(&ident("t")).await.map_err(|error| (error.next_step(), error.to_string()));
+    let mut loaded = steps().await;
+    if loaded.as_ref().is_err_and(|(_, said)| !said.contains("password")) {
+        // The end of the old session was only noticed by the question.
+        loaded = steps().await;
+    }
+    let (step, said) = loaded.unwrap_err();
+    assert_eq!(step, NextStep::Retry, "{said}");
+    assert!(said.contains("does not let Firn in") && said.contains("PGPASSWORD"), "{said}");
+    let error = as_writer.set("3").await.unwrap_err();
+    assert!(matches!(error, SwapError::Denied { .. }), "{error}");
+    as_writer.run("ALTER ROLE writer PASSWORD 'firn-test'");
+    assert!(as_writer.catalog.load(&ident("t")).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_server_without_a_free_connection_is_asked_later() {
+    let bench = bench("crowded").await;
+    bench.run("CREATE ROLE crowd LOGIN PASSWORD 'firn-test' CONNECTION LIMIT 0; GRANT SELECT, UPDATE ON iceberg_tables TO crowd");
+    let url = Server::shared().url("crowded").replace("postgres:", "crowd:");
+    let error = PostgresServer::open(&settings(&url), CATALOG, None).await.unwrap_err();
+    assert_eq!(error.next_step(), NextStep::Retry, "{error}");
+    assert!(error.to_string().contains("too many connections"), "{error}");
+}
+
 #[tokio::test]
 async fn a_process_keeps_few_connections() {
     let bench = bench("few").await;
@@ -177,28 +222,33 @@ async fn a_server_that_is_gone_has_got_nothing() {
 async fn what_is_wrong_with_the_way_in_is_named() {
     let server = Server::shared();
     let url = server.database("wrong");
-    let open = |url: String| async move {
+    let open = |url: String, step: NextStep| async move {
         let error = PostgresServer::open(&settings(&url), CATALOG, None).await.unwrap_err();
-        assert_eq!(error.next_step(), NextStep::Absent, "{error}");
+        assert_eq!(error.next_step(), step, "{error}");
         assert!(!error.to_string().contains("firn-test"), "{error}");
         error.to_string()
     };
-    let no_table = open(url.clone()).await;
+    let no_table = open(url.clone(), NextStep::Absent).await;
     assert!(no_table.contains("is not an Iceberg SQL catalog"), "{no_table}");
-    let password = open(url.replace(":firn-test@", ":hunter2@")).await;
-    assert!(password.contains("does not let `postgres` in") && password.contains("PGPASSWORD"), "{password}");
+    let password = open(url.replace(":firn-test@", ":hunter2@"), NextStep::Retry).await;
+    assert!(
+        password.contains("does not let Firn in")
+            && password.contains("user `postgres`")
+            && password.contains("PGPASSWORD"),
+        "{password}"
+    );
     assert!(!password.contains("hunter2"), "{password}");
-    let database = open(server.url("nothing")).await;
+    let database = open(server.url("nothing"), NextStep::Absent).await;
     assert!(database.contains("\"nothing\" does not exist"), "{database}");
-    let tls = open(format!("{url}?sslmode=verify-full")).await;
+    let tls = open(format!("{url}?sslmode=verify-full"), NextStep::Absent).await;
     assert!(tls.contains("sslrootcert") && tls.contains("verify-full"), "{tls}");
 
     server.run("wrong", SCHEMA_V1);
     server.run("wrong", "CREATE ROLE reader LOGIN PASSWORD 'firn-test'");
-    let rights = open(url.replace("postgres:", "reader:")).await;
+    let rights = open(url.replace("postgres:", "reader:"), NextStep::Retry).await;
     assert!(rights.contains("GRANT SELECT, UPDATE ON iceberg_tables TO \"reader\""), "{rights}");
     server.run("wrong", "INSERT INTO iceberg_tables VALUES ('other', 'db', 't', 'x', NULL, 'TABLE')");
-    let name = open(url).await;
+    let name = open(url, NextStep::Absent).await;
     assert!(name.ends_with("its catalogs are `other`: correct catalog.name"), "{name}");
 }
 
