@@ -36,7 +36,7 @@ fn unusable(source: &Source) -> &'static str {
 /// Why a catalog or table could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// There is no such catalog, or it does not let Firn in.
+    /// There is no such catalog, or it cannot be used as it is configured.
     #[error("catalog `{catalog}`: {detail}")]
     CatalogAbsent {
         /// The catalog's name or file.

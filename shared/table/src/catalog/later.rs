@@ -33,7 +33,7 @@ where
     match open().await {
         Err(error) if error.next_step() == NextStep::Retry => {
             tracing::error!("the catalog is opened when it is used: {error}");
-            let open: Open = Box::new(move || Box::pin(open()));
+            let open: Open = Box::new(move || -> Opening { Box::pin(open()) });
             Ok(Arc::new(Later { name: name.to_owned(), open, opened: OnceCell::new() }))
         }
         opened => opened,
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Later {
 #[async_trait]
 impl Catalog for Later {
     fn name(&self) -> &str {
-        self.opened.get().map_or(&self.name, |opened| opened.name())
+        self.opened.get().map_or(self.name.as_str(), |opened| opened.name())
     }
 
     fn read_only(&self) -> Option<&str> {
@@ -96,6 +96,7 @@ impl Catalog for Later {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
@@ -121,7 +122,9 @@ mod tests {
         assert_eq!(error.next_step(), NextStep::Retry, "{error}");
         let table = later.load(&ident("t")).await.unwrap();
         assert_eq!((later.name(), tries.load(Ordering::SeqCst)), (lake.catalog.name(), 3));
-        later.swap(&table, vec![], vec![]).await.unwrap();
+        let updates = HashMap::from([("k".to_owned(), "1".to_owned())]);
+        let swapped = later.swap(&table, vec![TableUpdate::SetProperties { updates }], vec![]).await.unwrap();
+        assert_eq!(swapped.property("k"), Some("1"));
         assert_eq!(later.list_tables(&["db".into()]).await.unwrap(), ["t"]);
         assert_eq!(tries.load(Ordering::SeqCst), 3, "opened once");
     }

@@ -42,14 +42,14 @@ pub trait Catalog: Send + Sync + Debug {
     /// there.
     ///
     /// # Errors
-    /// [`TableError::CatalogUnavailable`] or [`TableError::CatalogAbsent`], the latter also when the catalog does not let this identity
-    /// list them.
+    /// [`TableError::CatalogUnavailable`], [`TableError::CatalogAbsent`], or [`TableError::CatalogDenied`] when the catalog does not let this
+    /// identity list them.
     async fn list_namespaces(&self) -> Result<Vec<Vec<String>>, TableError>;
 
     /// Names of the tables directly in the namespace `namespace`, sorted.
     ///
     /// # Errors
-    /// [`TableError::CatalogUnavailable`] or [`TableError::CatalogAbsent`].
+    /// [`TableError::CatalogUnavailable`], [`TableError::CatalogDenied`] or [`TableError::CatalogAbsent`].
     async fn list_tables(&self, namespace: &[String]) -> Result<Vec<String>, TableError>;
 
     /// Makes `updates` of `table` current, if `requirements` hold and nobody else changed the table since `table` was

@@ -2,10 +2,11 @@
 //! current metadata file, in SQLite or PostgreSQL.
 //!
 //! - [`database`]: what is asked of either; [`sqlite`], [`postgres`]: how each is opened and asked;
-//! - [`said`]: what an error says about whether a swap was applied.
+//! - [`said`]: what an error says about whether a swap was applied; [`remedy`]: what a person does who is not let in.
 
 mod database;
 mod postgres;
+mod remedy;
 mod said;
 mod sqlite;
 
@@ -23,6 +24,7 @@ use rand::Rng;
 
 use self::database::{Database, Swap, SwapFailure};
 use self::postgres::PostgresServer;
+use self::remedy::{WRITE_REMEDY, denied_swap, login_remedy};
 use self::said::Said;
 use self::sqlite::SqliteFile;
 use super::Catalog;
@@ -112,7 +114,7 @@ impl SqlCatalog {
                 Ok(_) => return Ok(Swapped::No),
                 Err(SwapFailure::NotSent(error)) => {
                     return Err(match login_remedy(&error) {
-                        Some(remedy) => refused_login(ident, &error, remedy),
+                        Some(remedy) => denied_swap(ident, &error, remedy),
                         None => not_sent(ident, error),
                     });
                 }
@@ -124,7 +126,7 @@ impl SqlCatalog {
                     }
                 }
                 Err(SwapFailure::Sent(Said::Denied, error)) => {
-                    return Err(refused_login(ident, &error, login_remedy(&error).unwrap_or(WRITE_REMEDY)));
+                    return Err(denied_swap(ident, &error, login_remedy(&error).unwrap_or(WRITE_REMEDY)));
                 }
                 Err(SwapFailure::Sent(Said::Refused, error)) => {
                     return Err(SwapError::Permanent { ident: ident.clone(), source: error.into() });
@@ -290,27 +292,6 @@ fn unavailable(catalog: &str, error: sqlx::Error) -> TableError {
         Some(remedy) => denied(catalog, format!("{error}: {remedy}")),
         None => TableError::CatalogUnavailable { catalog: catalog.to_owned(), source: error.into() },
     }
-}
-
-/// What a person does where the file or server takes no writes.
-const WRITE_REMEDY: &str =
-    "let catalog.uri name a database that takes writes, with space left, and this user write there";
-
-/// What a person does where a server does not accept who asks; None: that is not why.
-fn login_remedy(error: &sqlx::Error) -> Option<&'static str> {
-    match said::code_of(error)?.as_str() {
-        // SQLite's codes are shorter.
-        "28P01" | "28000" => Some(
-            "correct user and password in catalog.uri, or set PGPASSWORD; with auth: entra let the identity be a user of the server. After a \
-             change of a secret restart the handler",
-        ),
-        "42501" => Some("GRANT SELECT, UPDATE ON iceberg_tables to the user of catalog.uri"),
-        _ => None,
-    }
-}
-
-fn refused_login(ident: &TableIdent, error: &sqlx::Error, remedy: &str) -> SwapError {
-    SwapError::Denied { ident: ident.clone(), source: format!("{error}: {remedy}").into() }
 }
 
 fn not_sent(ident: &TableIdent, error: impl Into<crate::error::Source>) -> SwapError {

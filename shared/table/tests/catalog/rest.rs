@@ -502,7 +502,6 @@ async fn who_is_not_let_in_any_more_waits_for_a_person() {
 async fn what_a_proxy_says_of_a_table_is_a_reason_to_ask_later() {
     for (answer, step) in [
         ((200, json!("<html>maintenance</html>")), NextStep::Retry),
-        ((302, json!("<html>over there</html>")), NextStep::Retry),
         ((499, json!("")), NextStep::Retry),
         ((200, json!({"metadata": {}})), NextStep::Skip),
         ((400, error(400, "BadRequestException")), NextStep::Skip),

@@ -113,7 +113,8 @@ struct Token {
 
 /// How long a token is good.
 fn lifetime(said: &Value) -> Duration {
-    let seconds = said.as_f64().or_else(|| said.as_str()?.trim().parse().ok());
+    let seconds =
+        said.as_f64().or_else(|| said.as_str()?.trim().parse().ok()).filter(|seconds: &f64| !seconds.is_nan());
     match seconds {
         // One that has ended already is good for the request that it was asked for.
         Some(seconds) if seconds <= 0.0 => Duration::ZERO,

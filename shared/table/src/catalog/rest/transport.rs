@@ -128,3 +128,33 @@ pub(super) fn headers(pairs: &[(String, String)]) -> Result<HeaderMap, String> {
     }
     Ok(map)
 }
+
+/// Whether an address is on this machine.
+pub(super) fn is_loopback(uri: &str) -> bool {
+    let host = uri.split_once("://").map_or(uri, |(_, rest)| rest);
+    let host = host.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    // What stands before `@` is a login, not the host.
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let name = if host.starts_with('[') { host.split(']').next() } else { host.split(':').next() };
+    matches!(name, Some("127.0.0.1" | "localhost" | "[::1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for (uri, expected) in [
+            ("http://127.0.0.1:8181/api", true),
+            ("http://localhost", true),
+            ("http://[::1]:80/", true),
+            ("http://u:p@localhost:1/x", true),
+            ("http://localhost:1@example.com/", false),
+            ("http://127.0.0.1.example.com", false),
+            ("http://catalog?localhost", false),
+        ] {
+            assert_eq!(is_loopback(uri), expected, "{uri}");
+        }
+    }
+}
