@@ -9,7 +9,7 @@ use firn_state::{InflightRecord, Selection, SendDecision, Situation, decide_send
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::load::{LoadedDataset, batches, chosen};
+use crate::load::{LoadedDataset, batches, chosen, stopped};
 use crate::queue::records::Records;
 use crate::report::PassError;
 use crate::request::ManualRequest;
@@ -139,7 +139,10 @@ async fn explain_dataset(
             let Some(mut found) = facts.remove(&*stats.key) else { continue };
             let explanation = loaded.explain(&mut found).await;
             let record = records.take(&stats.key.fingerprint(&loaded.table.uuid()));
-            let held_back = record.and_then(|record| held_back(&record.value, &explanation, facts_hash(&found)));
+            let held_back = match stopped(&loaded.table) {
+                Some(reason) => Some(reason.to_string()),
+                None => record.and_then(|record| held_back(&record.value, &explanation, facts_hash(&found))),
+            };
             tell(&ExplainedPartition {
                 dataset: dataset.name.clone(),
                 partition: PartitionKey::clone(&stats.key),

@@ -8,6 +8,7 @@ use crate::planner::{counts_of, plan_partition};
 use crate::rules::rule_predicate;
 use crate::settings::{PartitionFiles, PlanSettings, TableRules};
 use crate::size_rule::Counts;
+use crate::strongest::takes_over;
 
 /// Something that must hold before files may be merged.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,12 +66,13 @@ pub fn explain_partition(
 }
 
 impl Explanation {
-    /// The rule by which one of `rules`, strongest first, would select it.
+    /// The rule by which a pass that asks by `rules`, strongest first, would select it: as [`crate::plan_by_strongest`] says.
     pub fn selected_by(&self, rules: &[Rule]) -> Option<Rule> {
-        let selects = |rule: &&Rule| {
-            let verdict = self.rules.iter().find(|verdict| verdict.rule == **rule);
+        let selects = |rule: &Rule| {
+            let verdict = self.rules.iter().find(|verdict| verdict.rule == *rule);
             verdict.is_some_and(|verdict| matches!(verdict.decision, PartitionDecision::Selected { .. }))
         };
-        rules.iter().find(selects).copied()
+        let strongest = rules.iter().copied().find(selects)?;
+        Some(if takes_over(strongest, rules) && selects(&Rule::Cold) { Rule::Cold } else { strongest })
     }
 }

@@ -18,7 +18,9 @@ pub fn pass_rule(schedule_due: bool) -> Rule {
     if schedule_due { Rule::Schedule } else { Rule::Backlog }
 }
 
-/// Plans a partition by the first of `rules` that selects it. When none does, the answer is the one that [`reported`] names, with its
+/// Plans a partition by the first of `rules` that selects it; what the schedule selects by the cold rule, where that is asked too and selects it: it
+/// makes one sorted run of all files, which has no small files left for the schedule, while after the schedule's merge it would write the same
+/// bytes once more at the next tick. When none does, the answer is the one that [`reported`] names, with its
 /// reason. No rule at all selects nothing, which is said of the backlog rule.
 pub fn plan_by_strongest(
     partition: PartitionFiles<'_>,
@@ -29,12 +31,25 @@ pub fn plan_by_strongest(
     let mut left = Vec::new();
     for &rule in rules {
         match plan_partition(partition, table, settings, rule) {
-            selected @ PartitionDecision::Selected { .. } => return (rule, selected),
+            selected @ PartitionDecision::Selected { .. } => {
+                if takes_over(rule, rules)
+                    && let whole @ PartitionDecision::Selected { .. } =
+                        plan_partition(partition, table, settings, Rule::Cold)
+                {
+                    return (Rule::Cold, whole);
+                }
+                return (rule, selected);
+            }
             PartitionDecision::Left(reason) => left.push((rule, reason)),
         }
     }
     let (rule, reason) = reported(left).unwrap_or_else(nothing_by_no_rule);
     (rule, PartitionDecision::Left(reason))
+}
+
+/// Whether the cold rule, if it selects a partition, takes it over from `rule`.
+pub(crate) fn takes_over(rule: Rule, rules: &[Rule]) -> bool {
+    rule == Rule::Schedule && rules.contains(&Rule::Cold)
 }
 
 /// Why none of `rules` can select a partition, whatever its files are; None when they have to be looked at.

@@ -6,7 +6,10 @@ mod common;
 
 use common::*;
 use firn_model::{LeftReason, Moment, RowOrder, Rule, SelectReason};
-use firn_plan::{PartitionDecision, PartitionFiles, PartitionTime, PlanSettings, TableRules, plan_partition};
+use firn_plan::{
+    PartitionDecision, PartitionFiles, PartitionTime, PlanSettings, TableRules, plan_by_strongest, plan_partition,
+    tick_rules,
+};
 
 const KB: u64 = 1 << 10;
 const K: (u8, u8) = (1, 1);
@@ -136,6 +139,29 @@ fn a_cold_partition_becomes_one_run_once() {
 }
 
 /// A closed day of three files of 128 MB, one after the other, and what came late.
+/// A closed day at the scheduled time: one merge makes it one sorted run, and no rule wants anything of it afterwards.
+#[test]
+fn the_schedule_writes_no_byte_that_cold_would_write_again() {
+    for order in [series_order(true), series_order(false), sort_columns_order()] {
+        let table = TableRules { format_version: 2, enabled: true, order: &order };
+        let ask = |files: &[File], rules: &[Rule]| {
+            let files = facts(files);
+            let partition = PartitionFiles { files: &files, deletes: &[], time: PAST };
+            plan_by_strongest(partition, &table, &settings(), rules)
+        };
+        // Two small files beside a larger one that they overlap: the schedule alone would merge the two, and cold all three afterwards.
+        let mut files = commits(&[20 * MB, 20 * MB, 60 * MB]);
+        assert_eq!(plan(&files, &order, Rule::Schedule), Ok(vec!["a b".into()]));
+        let (rule, decision) = ask(&files, tick_rules(true));
+        let PartitionDecision::Selected { groups, .. } = decision else { panic!("{decision:?}") };
+        assert_eq!((rule, groups.len(), groups[0].files().len()), (Rule::Cold, 1, 3));
+        groups.iter().for_each(|group| merge(&mut files, group, &order, &settings(), 1.0));
+        for rules in [tick_rules(true), tick_rules(false), &[Rule::Full], &[Rule::Manual]] {
+            assert!(matches!(ask(&files, rules).1, PartitionDecision::Left(_)), "{rules:?}");
+        }
+    }
+}
+
 fn day_with(late: &[File]) -> Vec<File> {
     let body = [("A", 0), ("B", 1), ("C", 2)].map(|(path, series)| {
         let keys = [(series, 0), (series, 9)];

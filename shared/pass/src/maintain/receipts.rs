@@ -150,14 +150,17 @@ mod tests {
         let start: DateTime<Utc> = "2026-11-01T12:00:00Z".parse().unwrap();
         let (blobs, state) = with_receipts(&Clock::manual(start), &[]).await;
         let put = async |id: &BlobId, text: &'static [u8]| {
-            blobs.put(id, Bytes::from_static(text), firn_storage::PutCondition::None).await.unwrap();
+            blobs.put(id, text.into(), firn_storage::PutCondition::Any).await.unwrap();
         };
         let ids = [0, 1, 2].map(|hours| receipt_id(start + TimeDelta::hours(hours)));
         for id in &ids {
             let receipt = Receipt { receipt: id.clone(), dataset: "t".into(), parts: 2, ..Receipt::default() };
             state.write(&state.root().receipt("t", id, None), &receipt).await.unwrap();
             let deletions = vec![Deletion { path: format!("of {id}"), ..Deletion::default() }];
-            state.write(&state.root().receipt("t", id, Some(2)), &ReceiptPart { deletions }).await.unwrap();
+            state
+                .write(&state.root().receipt("t", id, Some(2)), &ReceiptPart { deletions, ..ReceiptPart::default() })
+                .await
+                .unwrap();
         }
         put(state.root().receipt::<Receipt>("t", &ids[2], None).blob(), b"{").await;
         put(state.root().receipt::<ReceiptPart>("t", &ids[1], Some(1)).blob(), b"not a part").await;

@@ -13,13 +13,10 @@ use uuid::Uuid;
 use super::fan_out::{DatasetProgress, FanOutPass};
 use super::summary::{EnqueueSummary, TickSummary};
 use super::{open_passes, queue_error, read_tick, state_error};
-use crate::due::{ScheduleDue, schedule_due, tick_is_due};
+use crate::due::{ScheduleDue, schedule_due, tick_is_due, too_late};
 use crate::events::PassEvents;
 use crate::report::{NoReport, PassError};
 use crate::request::ManualRequest;
-
-/// Scheduled times that are dropped are named one by one up to here.
-const NAMED: usize = 100;
 
 /// Plans every dataset by the rules that are due and sends a message for each partition that they select. Does nothing before
 /// `backlogCheckIntervalMinutes` have passed since the recorded tick. The tick is recorded after its last message was sent, so
@@ -107,11 +104,11 @@ impl DatasetsDue {
         };
         let due: BTreeMap<String, ScheduleDue> = host.config.datasets.iter().map(of).collect();
         let dropped: BTreeSet<DateTime<Utc>> = due.values().flat_map(|due| due.dropped.iter().copied()).collect();
-        for time in dropped.iter().take(NAMED) {
+        for time in &dropped {
             tracing::warn!("scheduled time {time} is not made up: it is more than scheduleCatchUpHours ago");
         }
-        if dropped.len() > NAMED {
-            tracing::warn!("{} later scheduled times are not made up either", dropped.len() - NAMED);
+        if due.values().any(|due| due.more_dropped) {
+            tracing::warn!("later scheduled times of more than scheduleCatchUpHours ago are not made up either");
         }
         Self(due)
     }
@@ -200,7 +197,10 @@ impl Tick<'_> {
         let unfinished = error.is_some() || (due.made_up.is_some() && progress.counts.waiting > 0);
         let done_until = match until {
             // Dropped times are named once.
-            Some(until) if unfinished => due.dropped.last().copied().unwrap_or(until),
+            Some(_) if unfinished && !due.dropped.is_empty() => {
+                too_late(self.now, hours(self.host.config.compaction.schedule_catch_up_hours))
+            }
+            Some(until) if unfinished => until,
             Some(until) => until.max(self.now),
             None => self.now,
         };

@@ -1,6 +1,5 @@
 //! State that somebody damaged: it is begun anew, and costs one tick at most.
 
-use bytes::Bytes;
 use firn_model::BlobId;
 use firn_state::{EXPIRE_TICKS, StateError};
 use firn_storage::{PutCondition, StorageError};
@@ -17,7 +16,7 @@ async fn with_backlog() -> Lake {
 }
 
 async fn put(lake: &Lake, id: &BlobId, text: &'static str) {
-    lake.host.state.blobs().put(id, Bytes::from_static(text.as_bytes()), PutCondition::Any).await.unwrap();
+    lake.host.state.blobs().put(id, text.into(), PutCondition::Any).await.unwrap();
 }
 
 #[tokio::test]
