@@ -155,12 +155,11 @@ mod tests {
             assert_eq!(read(body, &[]), plain(), "{body}");
         }
         // An override of null does not take away what stands below it.
-        assert_eq!(read(r#"{"defaults":{"prefix":"a"},"overrides":{"prefix":null}}"#, &[]).prefix, Some("a".into()));
-        assert_eq!(read(r#"{"overrides":{"prefix":7}}"#, &[]).prefix, Some("7".into()));
-        assert_eq!(
-            read(r#"{"overrides":{"header.X-One":null}}"#, &[("X-One", "c")]).headers,
-            [("X-One".into(), "c".into())]
-        );
+        let below = read(r#"{"defaults":{"prefix":"a"},"overrides":{"prefix":null}}"#, &[]);
+        assert_eq!(below.prefix.as_deref(), Some("a"));
+        assert_eq!(read(r#"{"overrides":{"prefix":7}}"#, &[]).prefix.as_deref(), Some("7"));
+        let kept = read(r#"{"overrides":{"header.X-One":null}}"#, &[("X-One", "c")]);
+        assert_eq!(kept.headers, vec![("X-One".to_owned(), "c".to_owned())]);
     }
 
     #[test]
