@@ -175,6 +175,17 @@ mod tests {
         assert_eq!(due("30 4 1 1 *", at(1, 0, 0), at(30, 0, 0), 24 * 400), ScheduleDue::default());
     }
 
+    /// K25, K51, K122.
+    #[test]
+    fn a_restart_at_a_scheduled_time_or_hours_after_it_makes_one_pass() {
+        let made_up = |time| ScheduleDue { made_up: Some(time), ..ScheduleDue::default() };
+        let restarted = at(1, 1, 0) + TimeDelta::seconds(12);
+        assert_eq!(due("0 1 * * *", at(1, 0, 59), restarted, 12), made_up(at(1, 1, 0)));
+        assert_eq!(due("0 1 * * *", restarted, at(1, 1, 1), 12), ScheduleDue::default(), "two ticks in a minute");
+        assert_eq!(due("0 2 * * *", at(1, 1, 45), at(1, 9, 0), 12), made_up(at(1, 2, 0)), "down from two till nine");
+        assert_eq!(due("0 2 * * *", at(1, 9, 0), at(1, 9, 15), 12), ScheduleDue::default(), "and no second one");
+    }
+
     /// All times one after the other.
     fn walked(schedule: &Schedule, mut at: DateTime<Utc>, now: DateTime<Utc>, catch_up: TimeDelta) -> ScheduleDue {
         let mut due = ScheduleDue::default();
