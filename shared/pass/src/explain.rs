@@ -132,17 +132,15 @@ async fn explain_dataset(
 ) -> Result<u64, PassError> {
     let loaded = LoadedDataset::load(&*services.catalog, dataset, request, &Rule::ALL).await?;
     let stats: Vec<_> = loaded.stats.iter().collect();
+    let stopped = stopped(&loaded.table);
     let mut told = 0;
     for batch in batches(&stats) {
         let mut facts = loaded.facts(batch).await?;
         for stats in batch {
             let Some(mut found) = facts.remove(&*stats.key) else { continue };
-            let explanation = loaded.explain(&mut found).await;
+            let explanation = as_a_tick_sees_it(loaded.explain(&mut found).await, stopped.as_ref());
             let record = records.take(&stats.key.fingerprint(&loaded.table.uuid()));
-            let held_back = match stopped(&loaded.table) {
-                Some(reason) => Some(reason.to_string()),
-                None => record.and_then(|record| held_back(&record.value, &explanation, facts_hash(&found))),
-            };
+            let held_back = record.and_then(|record| held_back(&record.value, &explanation, facts_hash(&found)));
             tell(&ExplainedPartition {
                 dataset: dataset.name.clone(),
                 partition: PartitionKey::clone(&stats.key),
@@ -157,6 +155,17 @@ async fn explain_dataset(
         }
     }
     Ok(told)
+}
+
+/// No rule selects anything of a table that a tick stops at before it asks them, as where its catalog can only be read.
+fn as_a_tick_sees_it(mut explanation: Explanation, stopped: Option<&LeftReason>) -> Explanation {
+    let Some(reason) = stopped else { return explanation };
+    for verdict in &mut explanation.rules {
+        if matches!(verdict.decision, PartitionDecision::Selected { .. }) {
+            verdict.decision = PartitionDecision::Left(reason.clone());
+        }
+    }
+    explanation
 }
 
 /// Why the next tick would not send a partition by the rule that selects it, or, when none does, why it would not be sent at all.
@@ -180,10 +189,34 @@ fn held_back(record: &InflightRecord, explanation: &Explanation, inputs_hash: St
 #[cfg(test)]
 mod tests {
     use chrono::TimeDelta;
-    use firn_model::RowOrder;
+    use firn_model::{RowOrder, SelectReason};
     use firn_plan::{PartitionFiles, PartitionTime, PlanSettings, TableRules, explain_partition};
 
     use super::*;
+
+    #[test]
+    fn what_a_tick_stops_at_is_selected_by_no_rule() {
+        let none = PartitionFiles { files: &[], deletes: &[], time: PartitionTime::default() };
+        let rules = TableRules { format_version: 2, enabled: true, order: &RowOrder::default() };
+        let mut explanation = explain_partition(none, none, &rules, &PlanSettings::default());
+        let left = explanation.clone();
+        for verdict in explanation.rules.iter_mut().filter(|verdict| verdict.rule == Rule::Backlog) {
+            let reason = SelectReason::Backlog { small: 101, threshold: 100 };
+            verdict.decision = PartitionDecision::Selected { reason, groups: vec![] };
+        }
+        assert_eq!(as_a_tick_sees_it(explanation.clone(), None), explanation);
+        assert_eq!(explanation.selected_by(tick_rules(false)), Some(Rule::Backlog));
+        let read_only = LeftReason::ReadOnlyCatalog { detail: "metadata found by its path".into() };
+        let seen = as_a_tick_sees_it(explanation, Some(&read_only));
+        assert_eq!([false, true].map(|due| seen.selected_by(tick_rules(due))), [None, None]);
+        for (now, before) in seen.rules.iter().zip(&left.rules) {
+            let expected = match now.rule {
+                Rule::Backlog => PartitionDecision::Left(read_only.clone()),
+                _ => before.decision.clone(),
+            };
+            assert_eq!(now.decision, expected, "{}", now.rule);
+        }
+    }
 
     #[test]
     fn what_holds_a_partition_back_is_said_in_the_words_of_a_tick() {
