@@ -4,6 +4,7 @@
 //! A commit that was killed leaves one. A table that is written through another catalog, too (it was registered there, or has moved), leaves
 //! many: then the version that this catalog names is an old one, and everything that was committed since would look like an orphan.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -80,7 +81,7 @@ impl UnknownMetadata {
 
     /// The newest and the highest: a copy of a table may have new times, old ones or those of the copying, and names may have no number.
     fn keep_newest(&mut self) {
-        self.files.sort_unstable_by(|one, other| other.version.cmp(&one.version));
+        self.files.sort_unstable_by_key(|file| Reverse(file.version));
         let mut others = self.files.split_off(LOOKED_INTO.min(self.files.len()));
         others.sort_unstable_by(|one, other| (other.modified, &other.id).cmp(&(one.modified, &one.id)));
         others.truncate(LOOKED_INTO);
