@@ -126,6 +126,8 @@ pub struct RunControl {
     pub stop: StopFlag,
     /// From here on no group is started and a merge in work ends; what is merged is still committed, the rest is for another run.
     pub deadline: Option<Instant>,
+    /// Input bytes after which no further group is started, but for the first: the rest is for another run. None: all of them.
+    pub bytes: Option<u64>,
     /// Hears of the steps.
     pub steps: Arc<dyn StepSink>,
     /// Commits of one table take turns; None: they do not.
@@ -135,12 +137,17 @@ pub struct RunControl {
 impl RunControl {
     /// For a run that keeps no record and ends only with the process.
     pub fn unwatched(services: &Services) -> Self {
-        Self { stop: services.stop.clone(), deadline: None, steps: Arc::new(NoRecord), turns: None }
+        Self { stop: services.stop.clone(), deadline: None, bytes: None, steps: Arc::new(NoRecord), turns: None }
     }
 
     /// Whether the deadline has passed.
     pub fn is_past_deadline(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Whether a group of `bytes` is too much for a run that has replaced `replaced` bytes already.
+    pub(crate) fn is_past_budget(&self, replaced: u64, bytes: u64) -> bool {
+        replaced > 0 && self.bytes.is_some_and(|budget| replaced.saturating_add(bytes) > budget)
     }
 
     /// The flag that ends a merge.

@@ -124,6 +124,9 @@ async fn run_round(
         if control.is_past_deadline() {
             return past_deadline(report, waiting.len() + 1);
         }
+        if control.is_past_budget(report.bytes_in, group.bytes()) {
+            return past_budget(report, waiting.len() + 1);
+        }
         number += 1;
         let settings = settings.of_group(&group);
         let group_job = GroupJob {
@@ -206,6 +209,13 @@ impl fmt::Display for Split {
 fn past_deadline(report: &mut PartitionReport, waiting: usize) -> Round {
     report.waiting_groups = waiting;
     report.end(Outcome::Retry, format!("the time of this run was up; {waiting} groups are left for another"));
+    Round::Ended
+}
+
+/// The message has done its share (`messageBudgetMb`): what is committed stays, the rest goes on under another.
+fn past_budget(report: &mut PartitionReport, waiting: usize) -> Round {
+    report.waiting_groups = waiting;
+    report.end(Outcome::Retry, format!("messageBudgetMb was used up; {waiting} groups are left for the next message"));
     Round::Ended
 }
 

@@ -31,6 +31,8 @@ const MIN_FILES: Whole = whole("compactMinFiles", "files", 8, 2, 1_000_000);
 const MEMORY: Whole = whole("memoryMb", "megabytes", 512, 64, 1 << 20);
 const TEMP_DISK: Whole = whole("tempDiskMb", "megabytes", 400, 0, 1 << 30);
 const GROUP_BUDGET: Whole = whole("groupBudgetMb", "megabytes", 1024, 1, 1 << 30);
+/// Without a value it is off.
+const MESSAGE_BUDGET: Whole = whole("messageBudgetMb", "megabytes", 4096, 1, 1 << 30);
 const MAX_PARTITIONS: Whole = whole("maxPartitionsPerPass", "partitions", 500, 1, 1_000_000);
 const ROW_GROUP: Whole = whole("rowGroupMb", "megabytes", 32, 1, 4096);
 const READ_BATCH: Whole = whole("readBatchKb", "kilobytes", 1024, 16, MOST_MB);
@@ -49,7 +51,7 @@ pub(crate) const PASS_KEYS: [&str; 4] =
     [BACKLOG_CHECK_INTERVAL.key, SCHEDULE_KEY, SCHEDULE_CATCH_UP.key, RUNTIME_DEADLINE.key];
 
 /// Keys that a dataset may override.
-pub(crate) const SETTINGS_KEYS: [&str; 17] = [
+pub(crate) const SETTINGS_KEYS: [&str; 18] = [
     BACKLOG_FILES.key,
     MIN_FILE.key,
     TARGET.key,
@@ -60,6 +62,7 @@ pub(crate) const SETTINGS_KEYS: [&str; 17] = [
     MEMORY.key,
     TEMP_DISK.key,
     GROUP_BUDGET.key,
+    MESSAGE_BUDGET.key,
     MAX_PARTITIONS.key,
     ROW_GROUP.key,
     READ_BATCH.key,
@@ -107,6 +110,9 @@ pub struct CompactionSettings {
     pub temp_disk_mb: u64,
     /// `groupBudgetMb` (1024): input bytes that one commit may replace.
     pub group_budget_mb: u64,
+    /// `messageBudgetMb` (off): input bytes that one message may replace before the rest goes on under another; None is `off`. Its first group
+    /// is always worked on.
+    pub message_budget_mb: Option<u64>,
     /// `maxPartitionsPerPass` (500): how many partitions of a table one pass takes.
     pub max_partitions_per_pass: u64,
     /// `rowGroupMb` (32): size of a row group that is written.
@@ -164,6 +170,7 @@ impl Default for CompactionSettings {
             memory_mb: MEMORY.default,
             temp_disk_mb: TEMP_DISK.default,
             group_budget_mb: GROUP_BUDGET.default,
+            message_budget_mb: None,
             max_partitions_per_pass: MAX_PARTITIONS.default,
             row_group_mb: ROW_GROUP.default,
             read_batch_kb: READ_BATCH.default,
@@ -201,6 +208,11 @@ impl CompactionSettings {
         self.group_budget_mb * MB
     }
 
+    /// `messageBudgetMb` in bytes.
+    pub fn message_budget_bytes(&self) -> Option<u64> {
+        self.message_budget_mb.map(|budget| budget * MB)
+    }
+
     /// `rowGroupMb` in bytes.
     pub fn row_group_bytes(&self) -> u64 {
         self.row_group_mb * MB
@@ -225,6 +237,7 @@ impl CompactionSettings {
             memory_mb: number(&MEMORY, self.memory_mb),
             temp_disk_mb: number(&TEMP_DISK, self.temp_disk_mb),
             group_budget_mb: number(&GROUP_BUDGET, self.group_budget_mb),
+            message_budget_mb: section.whole_or_off(&MESSAGE_BUDGET).unwrap_or(self.message_budget_mb),
             max_partitions_per_pass: number(&MAX_PARTITIONS, self.max_partitions_per_pass),
             row_group_mb: number(&ROW_GROUP, self.row_group_mb),
             read_batch_kb: number(&READ_BATCH, self.read_batch_kb),

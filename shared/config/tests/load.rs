@@ -71,6 +71,7 @@ fn the_local_folder_example_loads_with_every_default() {
         memory_mb: 512,
         temp_disk_mb: 400,
         group_budget_mb: 1024,
+        message_budget_mb: None,
         max_partitions_per_pass: 500,
         row_group_mb: 32,
         read_batch_kb: 1024,
@@ -147,7 +148,7 @@ fn every_key_can_be_set() {
     let text = "\
 storage: {account: lake01, blobServiceUri: 'https://b.example', queueServiceUri: 'https://q.example', credential: managedIdentity, clientId: abc, stateContainer: state, queue: work}
 catalog: {type: rest, uri: 'https://catalog.example/', name: n, warehouse: w, auth: oauth2, token: t, credential: 'id:secret', oauth2ServerUri: 'https://login.example', scope: s, headers: {X-A: one, X-B: '2'}, vendedCredentials: false}
-compaction: {backlogCheckIntervalMinutes: 5, schedule: '30 4 * * 1-5', scheduleCatchUpHours: 3, runtimeDeadlineHours: 2, backlogFileThreshold: 50, minFileSizeMb: 16, targetSizeMb: 64, commitRetryMax: 0, snapshotRetentionHours: 48, compactMinFiles: off, compactColdAfter: off, memoryMb: 360, tempDiskMb: 0, groupBudgetMb: 256, maxPartitionsPerPass: 7, rowGroupMb: 8, readBatchKb: 512, encodings: modern, verify: reread, cooldownHours: 0, dedupOperation: replace}
+compaction: {backlogCheckIntervalMinutes: 5, schedule: '30 4 * * 1-5', scheduleCatchUpHours: 3, runtimeDeadlineHours: 2, backlogFileThreshold: 50, minFileSizeMb: 16, targetSizeMb: 64, commitRetryMax: 0, snapshotRetentionHours: 48, compactMinFiles: off, compactColdAfter: off, memoryMb: 360, tempDiskMb: 0, groupBudgetMb: 256, messageBudgetMb: 2048, maxPartitionsPerPass: 7, rowGroupMb: 8, readBatchKb: 512, encodings: modern, verify: reread, cooldownHours: 0, dedupOperation: replace}
 maintenance: {expireSnapshotsIntervalMinutes: 10, orphanCleanupIntervalMinutes: 20, orphanMinAgeHours: 3, orphanGraceHours: 0, orphanMetadata: true, receiptDays: 14}
 ingestion:
   datasets:
@@ -180,6 +181,7 @@ ingestion:
         memory_mb: 360,
         temp_disk_mb: 0,
         group_budget_mb: 256,
+        message_budget_mb: Some(2048),
         max_partitions_per_pass: 7,
         row_group_mb: 8,
         read_batch_kb: 512,
@@ -282,6 +284,7 @@ fn a_key_in_the_wrong_place_says_where_it_belongs() {
         "memoryMb",
         "tempDiskMb",
         "groupBudgetMb",
+        "messageBudgetMb",
         "maxPartitionsPerPass",
         "rowGroupMb",
         "readBatchKb",

@@ -104,6 +104,7 @@ impl PartitionWork<'_> {
         let control = RunControl {
             stop: held.steps.stop().clone(),
             deadline,
+            bytes: self.dataset.compaction.message_budget_bytes(),
             steps: held.steps.clone(),
             turns: self.services.turns.clone(),
         };

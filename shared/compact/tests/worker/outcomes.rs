@@ -316,6 +316,33 @@ async fn finished_groups_are_committed_and_the_rest_goes_on_under_a_new_gen() {
     assert_eq!((scene.record("a").await, scene.queue_length().await), (None, 0));
 }
 
+/// `messageBudgetMb`: a message does its share, group by group, and the next goes on.
+#[tokio::test]
+async fn a_message_replaces_no_more_than_its_budget() {
+    let sizes = "targetSizeMb: 2, minFileSizeMb: 1, groupBudgetMb: 2, memoryMb: 128";
+    // Three groups of less than 2 MB each.
+    for (budget, messages) in [("1", 3), ("4", 2), ("5", 1), ("off", 1)] {
+        let scene = Scene::new(&format!("{sizes}, messageBudgetMb: {budget}")).await;
+        scene.lake.append("a", 6, 80_000, 0).await;
+        let record = scene.queued("a", Rule::Full, "").await;
+        let mut text = record.message().to_json().unwrap();
+        for message in 1..=messages {
+            let answer = scene.work(text.clone(), 1).await;
+            if message == messages {
+                assert_eq!(answer.outcome, WorkOutcome::Done, "{budget}, message {message}: {answer:?}");
+                break;
+            }
+            assert_eq!(answer.outcome, WorkOutcome::Continued, "{budget}, message {message}: {answer:?}");
+            assert!(answer.reason.contains("messageBudgetMb was used up"), "{answer:?}");
+            assert_eq!(scene.record("a").await.unwrap().attempts, 0);
+            text = scene.next_message().await.expect("visible at once").text;
+        }
+        assert_eq!(scene.lake.snapshots().await, 6 + 3, "{budget}: each group has its own commit");
+        assert_eq!(scene.lake.contents().await.1, (0..480_000).collect::<Vec<i64>>());
+        assert_eq!((scene.record("a").await, scene.queue_length().await), (None, 0));
+    }
+}
+
 #[tokio::test]
 async fn a_continuation_without_progress_does_not_go_on_for_ever() {
     let scene = three_groups().await;
