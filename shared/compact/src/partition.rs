@@ -68,6 +68,11 @@ pub async fn run_partition_with(services: &Services, job: &PartitionJob<'_>, con
     report
 }
 
+/// The deadline came.
+const TIME_IS_UP: &str = "the time of this run was up";
+/// The message has done its share.
+const BUDGET_IS_USED: &str = "messageBudgetMb was used up";
+
 enum Round {
     Ended,
     PlanAgain(String),
@@ -122,10 +127,10 @@ async fn run_round(
     let mut number = 0;
     while let Some(group) = waiting.pop_front() {
         if control.is_past_deadline() {
-            return past_deadline(report, waiting.len() + 1);
+            return rest_waits(report, waiting.len() + 1, TIME_IS_UP);
         }
         if control.is_past_budget(report.bytes_in, group.bytes()) {
-            return past_budget(report, waiting.len() + 1);
+            return rest_waits(report, waiting.len() + 1, BUDGET_IS_USED);
         }
         number += 1;
         let settings = settings.of_group(&group);
@@ -167,7 +172,7 @@ async fn run_round(
                 report.fail(failure, reason);
                 return Round::Ended;
             }
-            GroupEnd::PastDeadline => return past_deadline(report, waiting.len() + 1),
+            GroupEnd::PastDeadline => return rest_waits(report, waiting.len() + 1, TIME_IS_UP),
         }
     }
     let reason = match &split {
@@ -205,17 +210,10 @@ impl fmt::Display for Split {
     }
 }
 
-/// The time is up: what is committed stays, the rest is for another run.
-fn past_deadline(report: &mut PartitionReport, waiting: usize) -> Round {
+/// What is committed stays, the rest is for another run; `why` is what was used up.
+fn rest_waits(report: &mut PartitionReport, waiting: usize, why: &str) -> Round {
     report.waiting_groups = waiting;
-    report.end(Outcome::Retry, format!("the time of this run was up; {waiting} groups are left for another"));
-    Round::Ended
-}
-
-/// The message has done its share (`messageBudgetMb`): what is committed stays, the rest goes on under another.
-fn past_budget(report: &mut PartitionReport, waiting: usize) -> Round {
-    report.waiting_groups = waiting;
-    report.end(Outcome::Retry, format!("messageBudgetMb was used up; {waiting} groups are left for the next message"));
+    report.end(Outcome::Retry, format!("{why}; {waiting} groups are left for another"));
     Round::Ended
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::postgres::{self, Postgres};
 use crate::secret::Secret;
 use crate::section::{Section, Unknown};
-use crate::storage::{Credential, Storage, is_loopback};
+use crate::storage::{Credential, Storage, authority, is_loopback};
 
 /// The catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,15 +80,19 @@ const AUTH: [(&str, RestAuth); 4] =
 /// What a token for Azure Database for PostgreSQL is asked for, in the public cloud.
 const POSTGRES_SCOPE: &str = "https://ossrdbms-aad.database.windows.net/.default";
 
+impl RestCatalog {
+    /// What the catalog is called, for messages.
+    pub fn called(&self) -> &str {
+        self.name.as_deref().or(self.warehouse.as_deref()).unwrap_or(&self.uri)
+    }
+}
+
 impl Catalog {
     /// What the catalog is called, for messages.
     pub fn name(&self) -> &str {
         match self {
             Catalog::Sql(catalog) => &catalog.name,
-            Catalog::Rest(catalog) => {
-                let named = catalog.name.as_deref().or(catalog.warehouse.as_deref());
-                named.unwrap_or(&catalog.uri)
-            }
+            Catalog::Rest(catalog) => catalog.called(),
         }
     }
 
@@ -261,8 +265,7 @@ fn read_rest(section: &Section<'_>, storage: Option<&Storage>) -> Option<RestCat
 
 /// Whether an address holds a name or password: `http://name:password@host`.
 fn has_login(uri: &str) -> bool {
-    let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
-    rest.split(['/', '\\', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
+    authority(uri).contains('@')
 }
 
 /// Reads a database URL as SQLAlchemy does: `sqlite:///x` is relative, `sqlite:////x` absolute. Never quotes more than

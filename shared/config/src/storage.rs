@@ -161,11 +161,15 @@ fn service_uri(uri: &str) -> Result<String, String> {
     }
 }
 
-pub(crate) fn is_loopback(uri: &str) -> bool {
+/// Login, host and port of an address, as they stand in it.
+pub(crate) fn authority(uri: &str) -> &str {
     let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
-    let host = rest.split(['/', '\\', '?', '#']).next().unwrap_or("");
+    rest.split(['/', '\\', '?', '#']).next().unwrap_or("")
+}
+
+pub(crate) fn is_loopback(uri: &str) -> bool {
     // What stands before `@` is a login, not the host.
-    let host = host.rsplit('@').next().unwrap_or("");
+    let host = authority(uri).rsplit('@').next().unwrap_or("");
     let name = if host.starts_with('[') { host.split(']').next() } else { host.split(':').next() };
     matches!(name, Some("127.0.0.1" | "localhost" | "[::1"))
 }

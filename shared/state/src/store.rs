@@ -62,12 +62,19 @@ impl StateStore {
     pub async fn read<T: Document>(&self, address: &Address<T>) -> Result<Option<Read<T>>, StateError> {
         // The version first: when the document changes in between, it is older than the content, and a change that rests on
         // it is refused.
-        let version = match self.blobs.properties(address.blob()).await {
-            Ok(properties) => Version(properties.etag),
-            Err(StorageError::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        self.content(address, version).await
+        match self.version(address).await? {
+            Some(version) => self.content(address, version).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The version of what stands there now.
+    async fn version<T>(&self, address: &Address<T>) -> Result<Option<Version>, StateError> {
+        match self.blobs.properties(address.blob()).await {
+            Ok(properties) => Ok(Some(Version(properties.etag))),
+            Err(StorageError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn content<T: Document>(
@@ -168,11 +175,7 @@ impl StateStore {
     /// # Errors
     /// What the store says.
     pub async fn clear_damaged<T: Document>(&self, address: &Address<T>) -> Result<(), StateError> {
-        let version = match self.blobs.properties(address.blob()).await {
-            Ok(properties) => Version(properties.etag),
-            Err(StorageError::NotFound { .. }) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(version) = self.version(address).await? else { return Ok(()) };
         match self.content(address, version.clone()).await {
             Err(StateError::Unreadable { .. }) => match self.delete(address, &version, None).await {
                 Err(error) if !error.is_conflict() => Err(error),

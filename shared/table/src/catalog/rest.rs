@@ -76,7 +76,7 @@ impl RestCatalog {
         store: TableStore,
         account: Option<&AzureAccount>,
     ) -> Result<Self, TableError> {
-        let name = section.name.clone().or_else(|| section.warehouse.clone()).unwrap_or_else(|| section.uri.clone());
+        let name = section.called().to_owned();
         let identity = account.and_then(AzureAccount::identity);
         let session = Session::open(section, identity).await.map_err(|error| catalog_error(&name, error))?;
         let read_only = read_only(&section.uri, session.settings.commits).map(Arc::from);
