@@ -10,7 +10,8 @@ use std::sync::Arc;
 use firn_config::Dataset;
 use firn_model::{LeftReason, Outcome, PartitionKey, RowOrder, Rule};
 use firn_plan::{
-    Group, PartitionDecision, PartitionFiles, PartitionTime, TableRules, counts_of, plan_partition, wants_key_ranges,
+    Group, PartitionDecision, PartitionFiles, PartitionTime, TableRules, counts_of, needs_no_merge, plan_partition,
+    wants_key_ranges,
 };
 use firn_table::{
     CommitError, LoadedTable, NextStep, OrderColumns, PartitionFacts, TableError, TableIdent, check_writable,
@@ -152,16 +153,23 @@ async fn run_round(
                 base = *table;
             }
             GroupEnd::Superseded(by) => superseded = Some(by),
-            GroupEnd::TooLarge(reason) => match group.halves(order.keeps_commit_order) {
-                Some((first, second)) => {
+            GroupEnd::TooLarge(reason) => {
+                let halves = group
+                    .halves(order.keeps_commit_order)
+                    .map(|(first, second)| vec![first, second])
+                    .unwrap_or_default();
+                let planned = plan_settings(job.dataset);
+                let is_work = |half: &Group| !needs_no_merge(half, &order, &planned, job.rule);
+                let work: Vec<Group> = halves.into_iter().filter(is_work).collect();
+                if work.is_empty() {
+                    left = Some(reason);
+                } else {
                     tracing::info!(partition = %job.partition, %reason, "halving the group");
                     // The first is that of the most files.
                     split.get_or_insert(Split { halvings: 0, reason }).halvings += 1;
-                    waiting.push_front(second);
-                    waiting.push_front(first);
+                    work.into_iter().rev().for_each(|half| waiting.push_front(half));
                 }
-                None => left = Some(reason),
-            },
+            }
             GroupEnd::Left(reason) => left = Some(reason),
             GroupEnd::PlanAgain(reason) => return Round::PlanAgain(reason),
             GroupEnd::Ended(outcome, reason) => {

@@ -179,7 +179,7 @@ pub fn plan_settings(dataset: &Dataset) -> PlanSettings {
     );
     let min_files = settings.compact_min_files.filter(|_| dataset.time_column.is_some()).map(count);
     let cold_after = settings.compact_cold_after.map(|after| i64::try_from(after.as_micros()).unwrap_or(i64::MAX));
-    sizes.with_times(min_files, cold_after)
+    sizes.with_times(min_files, cold_after).with_max_target(settings.max_target_size_mb)
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ const RUNTIME_DEADLINE: Whole = whole("runtimeDeadlineHours", "hours", 6, 1, MOS
 const BACKLOG_FILES: Whole = whole("backlogFileThreshold", "files", 100, 1, 1_000_000);
 const MIN_FILE: Whole = whole("minFileSizeMb", "megabytes", 32, 1, MOST_MB);
 const TARGET: Whole = whole("targetSizeMb", "megabytes", 128, 1, MOST_MB);
+/// Without a value it is off.
+const MOST_TARGET: Whole = whole("maxTargetSizeMb", "megabytes", 1024, 1, MOST_MB);
 const COMMIT_RETRIES: Whole = whole("commitRetryMax", "retries", 5, 0, 100);
 const RETENTION: Whole = whole("snapshotRetentionHours", "hours", 24, 1, MOST_HOURS);
 const MIN_FILES: Whole = whole("compactMinFiles", "files", 8, 2, 1_000_000);
@@ -51,10 +53,11 @@ pub(crate) const PASS_KEYS: [&str; 4] =
     [BACKLOG_CHECK_INTERVAL.key, SCHEDULE_KEY, SCHEDULE_CATCH_UP.key, RUNTIME_DEADLINE.key];
 
 /// Keys that a dataset may override.
-pub(crate) const SETTINGS_KEYS: [&str; 18] = [
+pub(crate) const SETTINGS_KEYS: [&str; 19] = [
     BACKLOG_FILES.key,
     MIN_FILE.key,
     TARGET.key,
+    MOST_TARGET.key,
     COMMIT_RETRIES.key,
     RETENTION.key,
     MIN_FILES.key,
@@ -96,6 +99,9 @@ pub struct CompactionSettings {
     pub min_file_size_mb: u64,
     /// `targetSizeMb` (128): the size of files that are written.
     pub target_size_mb: u64,
+    /// `maxTargetSizeMb` (off): up to what size `targetSizeMb` grows with a partition, so that a large one does not become very many files;
+    /// None is `off`.
+    pub max_target_size_mb: Option<u64>,
     /// `commitRetryMax` (5): how often a refused commit is sent again.
     pub commit_retry_max: u64,
     /// `snapshotRetentionHours` (24): older snapshots expire.
@@ -163,6 +169,7 @@ impl Default for CompactionSettings {
             backlog_file_threshold: BACKLOG_FILES.default,
             min_file_size_mb: MIN_FILE.default,
             target_size_mb: TARGET.default,
+            max_target_size_mb: None,
             commit_retry_max: COMMIT_RETRIES.default,
             snapshot_retention_hours: RETENTION.default,
             compact_min_files: Some(MIN_FILES.default),
@@ -230,6 +237,7 @@ impl CompactionSettings {
             backlog_file_threshold: number(&BACKLOG_FILES, self.backlog_file_threshold),
             min_file_size_mb: number(&MIN_FILE, self.min_file_size_mb),
             target_size_mb: number(&TARGET, self.target_size_mb),
+            max_target_size_mb: section.whole_or_off(&MOST_TARGET).unwrap_or(self.max_target_size_mb),
             commit_retry_max: number(&COMMIT_RETRIES, self.commit_retry_max),
             snapshot_retention_hours: number(&RETENTION, self.snapshot_retention_hours),
             compact_min_files: section.whole_or_off(&MIN_FILES).unwrap_or(self.compact_min_files),
@@ -261,7 +269,22 @@ impl CompactionSettings {
 
     /// Combinations of sizes that would never come to an end or never fit.
     fn check(&self, section: &Section<'_>) {
+        let most_target = self.max_target_size_mb.unwrap_or(self.target_size_mb);
         let rules = [
+            (
+                most_target >= self.target_size_mb,
+                (&MOST_TARGET, most_target),
+                (&TARGET, self.target_size_mb),
+                "must be at least",
+                "because files only grow with a partition",
+            ),
+            (
+                self.group_budget_mb >= most_target || self.group_budget_mb < self.target_size_mb,
+                (&GROUP_BUDGET, self.group_budget_mb),
+                (&MOST_TARGET, most_target),
+                "must be at least",
+                "else no file reaches its size",
+            ),
             (
                 self.target_size_mb > self.min_file_size_mb,
                 (&TARGET, self.target_size_mb),

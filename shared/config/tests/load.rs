@@ -72,6 +72,7 @@ fn the_local_folder_example_loads_with_every_default() {
         temp_disk_mb: 400,
         group_budget_mb: 1024,
         message_budget_mb: None,
+        max_target_size_mb: None,
         max_partitions_per_pass: 500,
         row_group_mb: 32,
         read_batch_kb: 1024,
@@ -148,7 +149,7 @@ fn every_key_can_be_set() {
     let text = "\
 storage: {account: lake01, blobServiceUri: 'https://b.example', queueServiceUri: 'https://q.example', credential: managedIdentity, clientId: abc, stateContainer: state, queue: work}
 catalog: {type: rest, uri: 'https://catalog.example/', name: n, warehouse: w, auth: oauth2, token: t, credential: 'id:secret', oauth2ServerUri: 'https://login.example', scope: s, headers: {X-A: one, X-B: '2'}, vendedCredentials: false}
-compaction: {backlogCheckIntervalMinutes: 5, schedule: '30 4 * * 1-5', scheduleCatchUpHours: 3, runtimeDeadlineHours: 2, backlogFileThreshold: 50, minFileSizeMb: 16, targetSizeMb: 64, commitRetryMax: 0, snapshotRetentionHours: 48, compactMinFiles: off, compactColdAfter: off, memoryMb: 360, tempDiskMb: 0, groupBudgetMb: 256, messageBudgetMb: 2048, maxPartitionsPerPass: 7, rowGroupMb: 8, readBatchKb: 512, encodings: modern, verify: reread, cooldownHours: 0, dedupOperation: replace}
+compaction: {backlogCheckIntervalMinutes: 5, schedule: '30 4 * * 1-5', scheduleCatchUpHours: 3, runtimeDeadlineHours: 2, backlogFileThreshold: 50, minFileSizeMb: 16, targetSizeMb: 64, maxTargetSizeMb: 256, commitRetryMax: 0, snapshotRetentionHours: 48, compactMinFiles: off, compactColdAfter: off, memoryMb: 360, tempDiskMb: 0, groupBudgetMb: 256, messageBudgetMb: 2048, maxPartitionsPerPass: 7, rowGroupMb: 8, readBatchKb: 512, encodings: modern, verify: reread, cooldownHours: 0, dedupOperation: replace}
 maintenance: {expireSnapshotsIntervalMinutes: 10, orphanCleanupIntervalMinutes: 20, orphanMinAgeHours: 3, orphanGraceHours: 0, orphanMetadata: true, receiptDays: 14}
 ingestion:
   datasets:
@@ -182,6 +183,7 @@ ingestion:
         temp_disk_mb: 0,
         group_budget_mb: 256,
         message_budget_mb: Some(2048),
+        max_target_size_mb: Some(256),
         max_partitions_per_pass: 7,
         row_group_mb: 8,
         read_batch_kb: 512,
@@ -285,6 +287,7 @@ fn a_key_in_the_wrong_place_says_where_it_belongs() {
         "tempDiskMb",
         "groupBudgetMb",
         "messageBudgetMb",
+        "maxTargetSizeMb",
         "maxPartitionsPerPass",
         "rowGroupMb",
         "readBatchKb",
@@ -449,6 +452,18 @@ fn each_problem_names_line_key_and_remedy() {
             3,
             "compaction.targetSizeMb",
             "groupBudgetMb 1024 must be at least targetSizeMb 2048",
+        ),
+        (
+            with("compaction: {maxTargetSizeMb: 127}"),
+            3,
+            "compaction.maxTargetSizeMb",
+            "maxTargetSizeMb 127 must be at least targetSizeMb 128",
+        ),
+        (
+            with("compaction: {maxTargetSizeMb: 1025}"),
+            3,
+            "compaction.maxTargetSizeMb",
+            "groupBudgetMb 1024 must be at least maxTargetSizeMb 1025",
         ),
         (
             with("compaction: {memoryMb: 64, rowGroupMb: 33}"),

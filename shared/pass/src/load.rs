@@ -128,6 +128,11 @@ impl<'a> LoadedDataset<'a> {
         }
     }
 
+    /// Whether the pass looks for files without a text index.
+    pub(crate) fn looks_for_indexes(&self) -> bool {
+        self.indexed.is_some()
+    }
+
     /// Whether files of a partition have neither text index nor note, in a pass that looks for those.
     pub(crate) fn lacks_index(&self, facts: &PartitionFacts) -> bool {
         self.backfill(facts).is_some()

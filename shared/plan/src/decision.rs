@@ -74,12 +74,15 @@ impl Group {
     /// lies between files of the other. None when there is no such place.
     pub fn halves(&self, keeps_commit_order: bool) -> Option<(Group, Group)> {
         let middle = self.files.len() / 2;
-        let cut = (2..self.files.len().saturating_sub(1))
-            .filter(|&at| {
-                let [before, after] = [at - 1, at].map(|at| self.files[at].data_sequence_number);
-                !keeps_commit_order || before < after
-            })
-            .min_by_key(|at| at.abs_diff(middle))?;
+        let is_between_commits = |at: &usize| {
+            let [before, after] = [at - 1, *at].map(|at| self.files[at].data_sequence_number);
+            before < after
+        };
+        let places = || 2..self.files.len().saturating_sub(1);
+        let nearest = |at: &usize| at.abs_diff(middle);
+        // What one commit wrote may be one sorted run, so it stays together where it can.
+        let between = places().filter(is_between_commits).min_by_key(nearest);
+        let cut = between.or_else(|| places().filter(|_| !keeps_commit_order).min_by_key(nearest))?;
         let (first, second) = self.files.split_at(cut);
         let half = |files: &[FileFacts]| Group { files: files.to_vec(), target_bytes: None };
         Some((half(first), half(second)))
@@ -163,7 +166,8 @@ mod tests {
 
     #[test]
     fn a_group_is_halved_only_between_two_commits() {
-        assert_eq!(lengths(&[1, 1, 1, 1, 2, 2], false), Some((3, 3)));
+        assert_eq!(lengths(&[1, 1, 1, 1, 2, 2], false), Some((4, 2)));
+        assert_eq!(lengths(&[1, 1, 1, 1, 1, 1], false), Some((3, 3)), "without an order anywhere");
         assert_eq!(lengths(&[1, 1, 1, 1, 2, 2], true), Some((4, 2)));
         assert_eq!(lengths(&[1, 1, 1, 1], true), None);
         // Outputs of number 0 would count as newer than the files of number 0 that are left.

@@ -87,12 +87,22 @@ impl Grouping<'_> {
     }
 
     pub(crate) fn group(&self, files: &[usize]) -> Group {
-        Group::new(files.iter().map(|at| self.files[*at].clone()).collect())
+        let group = Group::new(files.iter().map(|at| self.files[*at].clone()).collect());
+        match self.target() {
+            target if target > self.settings.target_bytes => group.with_target(target),
+            _ => group,
+        }
+    }
+
+    /// The size of the files that are written.
+    fn target(&self) -> u64 {
+        let partition = || self.files.iter().map(|file| file.size).sum();
+        self.settings.max_target_bytes.map_or(self.settings.target_bytes, |_| self.settings.target_for(partition()))
     }
 
     /// A group whose files are of equal size, none of them below 75 % of the target.
     pub(crate) fn balanced(&self, files: &[usize]) -> Group {
-        self.group(files).with_target(balanced_target(self.bytes(files), self.settings.target_bytes))
+        self.group(files).with_target(balanced_target(self.bytes(files), self.target()))
     }
 
     /// Why files that the rule takes give no group.

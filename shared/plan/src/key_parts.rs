@@ -3,7 +3,7 @@
 
 use firn_model::{FileFacts, RowOrder};
 
-use crate::overlap::proved_before;
+use crate::overlap::{may_overlap, proved_before};
 use crate::settings::PlanSettings;
 
 /// Pairs of more files than this are not compared one by one; without proved ranges they are one part.
@@ -37,8 +37,38 @@ pub(crate) fn key_parts(order: &RowOrder, settings: &PlanSettings, files: &[File
         let joined = parts.remove(first + 1);
         parts[first].extend(joined);
     }
+    join_what_commit_order_holds_together(order, files, &mut parts);
     let last = parts.len().saturating_sub(1);
     parts.into_iter().enumerate().map(|(at, files)| KeyPart { files, is_last: at == last }).collect()
+}
+
+/// Without dedup neighbours may share the key at their border. Where one of them is merged, the commit order may ask for the other: when it was
+/// written between the files of the merge.
+fn join_what_commit_order_holds_together(order: &RowOrder, files: &[FileFacts], parts: &mut Vec<Vec<usize>>) {
+    if !order.keeps_commit_order || order.dedup_columns.is_some() {
+        return;
+    }
+    let number = |at: usize| files[at].data_sequence_number;
+    let holds = |merged: &[usize], beside: &[usize]| {
+        let highest = merged.iter().map(|at| number(*at)).max().unwrap_or(0);
+        let is_between =
+            |member: usize, outside: usize| number(member) <= number(outside) && number(outside) <= highest;
+        let asks = |member: usize, outside: usize| {
+            is_between(member, outside) && may_overlap(order, &files[member], &files[outside])
+        };
+        merged.len() > 1 && merged.iter().any(|member| beside.iter().any(|outside| asks(*member, *outside)))
+    };
+    let mut at = 0;
+    while at + 1 < parts.len() {
+        if holds(&parts[at], &parts[at + 1]) || holds(&parts[at + 1], &parts[at]) {
+            let joined = parts.remove(at + 1);
+            parts[at].extend(joined);
+            // What is merged now may hold the one before.
+            at = at.saturating_sub(1);
+        } else {
+            at += 1;
+        }
+    }
 }
 
 /// Files in parts such that every row of one part is proved to come before every row of the next.

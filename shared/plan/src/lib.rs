@@ -43,4 +43,5 @@ pub use planner::{counts_of, plan_partition};
 pub use rules::{RulePredicate, rule_predicate};
 pub use settings::{PartitionFiles, PlanSettings, TableRules};
 pub use size_rule::{Counts, SizeDecision, decide_by_counts, wants_key_ranges};
+pub use sorted_run::needs_no_merge;
 pub use strongest::{left_by_counts, pass_rule, plan_by_strongest, tick_rules};

@@ -22,8 +22,9 @@ use crate::tiers::{is_in_tier, tier_merges};
 /// under full and cold, if its files are not one sorted run.
 ///
 /// The groups of one decision may be committed in any order, by any number of workers. Planned again after the merges, the
-/// same rule selects nothing, unless a merge proved key ranges that were not proved before and by them frees more files, or
-/// what was written has another size than the files that were read.
+/// same rule selects nothing, unless a merge frees more files: because it proved key ranges that were not proved before, because it was between
+/// them in commit order, or because what was written has another size than the files that were read. What it wrote itself is not written
+/// again by its rule.
 ///
 /// `full` and `cold` merge what overlaps; files that are proved to share no key with others stay. A partition above the budget becomes
 /// several sorted runs, one for each group of neighbours in commit order, and a group that is one sorted run is not merged again.

@@ -12,6 +12,8 @@ const MEGABYTE: u64 = 1 << 20;
 pub struct PlanSettings {
     /// `targetSizeMb`: the size of files that a merge writes.
     pub target_bytes: u64,
+    /// `maxTargetSizeMb`: up to what the target grows with a partition ([`PlanSettings::target_for`]); None is `off`.
+    pub max_target_bytes: Option<u64>,
     /// `minFileSizeMb`: a file below it is small; one of exactly this size is not.
     pub min_file_bytes: u64,
     /// `backlogFileThreshold`: a partition with more small files is a backlog; one with exactly this many is not.
@@ -24,12 +26,16 @@ pub struct PlanSettings {
     pub cold_after: Option<i64>,
 }
 
+/// How many files a partition should have at most, as long as `maxTargetSizeMb` allows.
+const FILES_OF_A_PARTITION: u64 = 64;
+
 impl PlanSettings {
     /// The settings from megabytes (2^20 bytes), as the configuration has them; without tiers and cold partitions, which are
     /// for datasets with `timeColumn`.
     pub fn from_megabytes(target: u64, min_file: u64, backlog_file_threshold: usize, group_budget: u64) -> Self {
         Self {
             target_bytes: target.saturating_mul(MEGABYTE),
+            max_target_bytes: None,
             min_file_bytes: min_file.saturating_mul(MEGABYTE),
             backlog_file_threshold,
             group_budget_bytes: group_budget.saturating_mul(MEGABYTE),
@@ -41,6 +47,23 @@ impl PlanSettings {
     /// The same with `compactMinFiles` and `compactColdAfter` (microseconds); None is `off`.
     pub fn with_times(self, compact_min_files: Option<usize>, cold_after: Option<i64>) -> Self {
         Self { compact_min_files, cold_after, ..self }
+    }
+
+    /// The same with `maxTargetSizeMb` in megabytes; None is `off`.
+    pub fn with_max_target(self, megabytes: Option<u64>) -> Self {
+        Self { max_target_bytes: megabytes.map(|most| most.saturating_mul(MEGABYTE)), ..self }
+    }
+
+    /// The size of files that are written into a partition of so many bytes (specification, issue #70): the target, doubled while the partition
+    /// would be more than [`FILES_OF_A_PARTITION`] files of it, up to `maxTargetSizeMb`. Which files are selected does not depend on it, so
+    /// a target that grew makes nobody write again what was finished before.
+    pub fn target_for(&self, partition_bytes: u64) -> u64 {
+        let most = self.max_target_bytes.unwrap_or(self.target_bytes);
+        let mut target = self.target_bytes.max(1);
+        while target < most && partition_bytes > target.saturating_mul(FILES_OF_A_PARTITION) {
+            target = target.saturating_mul(2).min(most);
+        }
+        target
     }
 
     /// Whether a file is small.
@@ -96,4 +119,17 @@ pub struct PartitionFiles<'a> {
     pub deletes: &'a [DeleteFacts],
     /// When it ends, and how far the table is.
     pub time: PartitionTime,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_grows_with_the_partition_as_far_as_it_may() {
+        let settings = PlanSettings::default().with_max_target(Some(600));
+        let target = |gigabytes: u64| settings.target_for(gigabytes << 30) >> 20;
+        assert_eq!([1, 8, 9, 16, 17, 32, 33, 10_000].map(target), [128, 128, 256, 256, 512, 512, 600, 600]);
+        assert_eq!(PlanSettings::default().target_for(u64::MAX), 128 << 20, "off by default");
+    }
 }

@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 
-use firn_model::{FileFacts, RowOrder};
+use firn_model::{FileFacts, RowOrder, Rule};
 
+use crate::decision::Group;
 use crate::overlap::proved_before;
 use crate::settings::PlanSettings;
 
@@ -25,6 +26,13 @@ pub(crate) fn is_one_sorted_run(order: &RowOrder, settings: &PlanSettings, files
     }
     let all_but_last = &run[..run.len() - 1];
     all_but_last.iter().all(is_large) && run.windows(2).all(|pair| proved_before(order, pair[0], pair[1]))
+}
+
+/// Whether a part of a group that was too large at once needs no merge of its own: under full and cold, when it is one sorted run already.
+/// Else each `--full` would write the same parts again.
+pub fn needs_no_merge(part: &Group, order: &RowOrder, settings: &PlanSettings, rule: Rule) -> bool {
+    let sorts = matches!(rule, Rule::Full | Rule::Cold);
+    sorts && is_one_sorted_run(order, settings, &part.files().iter().collect::<Vec<_>>())
 }
 
 fn range_start(file: &FileFacts) -> Option<(&[u8], &[u8])> {

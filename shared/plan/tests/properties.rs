@@ -7,7 +7,10 @@ use std::collections::HashSet;
 
 use common::*;
 use firn_model::{FileFacts, LeftReason, Moment, RowOrder, Rule};
-use firn_plan::{Group, PartitionDecision, PartitionFiles, PartitionTime, PlanSettings, TableRules, plan_partition};
+use firn_plan::{
+    Group, PartitionDecision, PartitionFiles, PartitionTime, PlanSettings, TableRules, counts_of, needs_no_merge,
+    plan_by_strongest, plan_partition, tick_rules, wants_key_ranges,
+};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,9 +74,12 @@ prop_compose! {
 
 fn settings() -> impl Strategy<Value = PlanSettings> {
     let budget = prop_oneof![Just(128u64), Just(256), Just(1024)];
-    (budget, 1usize..12, 2usize..9, prop::option::of(Just(0))).prop_map(|(budget, threshold, min_files, cold_after)| {
-        PlanSettings::from_megabytes(128, 32, threshold, budget).with_times(Some(min_files), cold_after)
-    })
+    (budget, 1usize..12, 2usize..9, prop::option::of(Just(0)), prop::option::weighted(0.2, Just(512))).prop_map(
+        |(budget, threshold, min_files, cold_after, max_target)| {
+            let settings = PlanSettings::from_megabytes(128, 32, threshold, budget);
+            settings.with_times(Some(min_files), cold_after).with_max_target(max_target)
+        },
+    )
 }
 
 fn order() -> impl Strategy<Value = Order> {
@@ -97,6 +103,17 @@ fn groups_of(decision: PartitionDecision) -> Vec<Group> {
         PartitionDecision::Selected { groups, .. } => groups,
         PartitionDecision::Left(_) => Vec::new(),
     }
+}
+
+fn strongest(files: &[File], order: &RowOrder, settings: &PlanSettings, rules: &[Rule]) -> (Rule, PartitionDecision) {
+    let table = TableRules { format_version: 2, enabled: true, order };
+    let mut facts = facts(files);
+    let counts = counts_of(&PartitionFiles { files: &facts, deletes: &[], time: PAST }, settings);
+    // Ranges stand in footers, which are not read for every plan.
+    if !wants_key_ranges(counts, settings, rules) {
+        facts.iter_mut().for_each(|file| file.key_range = None);
+    }
+    plan_by_strongest(PartitionFiles { files: &facts, deletes: &[], time: PAST }, &table, settings, rules)
 }
 
 /// Whether two files are proved to share no key, said again in the plainest way.
@@ -274,8 +291,15 @@ proptest! {
             merge_proving_nothing_new(&mut live, group, &order, &settings);
         }
         prop_assert!(groups.is_empty() || live.len() < files.len());
+        // Seldom a merge frees files that it stood between: they wait for the next plan, and nothing that was written is written again.
         let again = decide(&live, &order, &settings, rule);
-        prop_assert!(matches!(again, PartitionDecision::Left(_)), "{} then {}", decide(&files, &order, &settings, rule), again);
+        let said = format!("{} then {again}", decide(&files, &order, &settings, rule));
+        for group in groups_of(again) {
+            prop_assert!(group.files().iter().all(|file| !file.path.contains("out")), "{said}");
+            merge_proving_nothing_new(&mut live, &group, &order, &settings);
+        }
+        let at_last = decide(&live, &order, &settings, rule);
+        prop_assert!(matches!(at_last, PartitionDecision::Left(_)), "{said} then {at_last}");
     }
 
     #[test]
@@ -330,5 +354,51 @@ proptest! {
             prop_assert!(live.len() < before || shrink > 1.0, "a merge that leaves as many files");
         }
         prop_assert!(false, "still selected after eight rounds");
+    }
+
+    #[test]
+    fn ticks_without_new_data_come_to_an_end(
+        files in partition(), settings in settings(), order in order(), scheduled in any::<bool>()
+    ) {
+        let order = order.row_order();
+        let mut live = files;
+        let mut said = Vec::new();
+        // A rule may find work beside that of a stronger one, and what became larger may be a neighbour in a higher tier.
+        for tick in 0..=tick_rules(true).len() {
+            let (rule, decision) = strongest(&live, &order, &settings, tick_rules(scheduled && tick == 0));
+            said.push(format!("{rule} {decision}"));
+            let groups = groups_of(decision);
+            if groups.is_empty() {
+                return Ok(());
+            }
+            groups.iter().for_each(|group| merge(&mut live, group, &order, &settings, 1.0));
+        }
+        prop_assert!(false, "still selecting: {said:#?}");
+    }
+
+    #[test]
+    fn groups_that_are_too_large_end_in_parts_that_are_not_written_again(
+        files in partition(), settings in settings(), order in order(), most in 2usize..7,
+        rule in prop::sample::select(vec![Rule::Full, Rule::Cold, Rule::Manual])
+    ) {
+        let order = order.row_order();
+        let mut live = files;
+        for _ in 0..20 {
+            let mut waiting = groups_of(decide(&live, &order, &settings, rule));
+            let mut merges = 0;
+            while let Some(group) = waiting.pop() {
+                if group.files().len() <= most {
+                    merge(&mut live, &group, &order, &settings, 1.0);
+                    merges += 1;
+                } else if let Some((first, second)) = group.halves(order.keeps_commit_order) {
+                    let is_work = |half: &Group| !needs_no_merge(half, &order, &settings, rule);
+                    waiting.extend([first, second].into_iter().filter(is_work));
+                }
+            }
+            if merges == 0 {
+                return Ok(());
+            }
+        }
+        prop_assert!(false, "still merging after twenty rounds");
     }
 }

@@ -13,7 +13,8 @@ use futures::future::join_all;
 
 use super::dispatch::{Dispatched, Dispatcher, Place};
 use super::looks::{KnownLooks, files_and_rules};
-use super::records::{AT_ONCE, Records};
+use super::records::Records;
+use super::room::{Room, Turn};
 use super::settled::{look_key, plan_key};
 use super::summary::SendCounts;
 use crate::load::{LoadedDataset, batches, load_table, stopped};
@@ -123,7 +124,8 @@ impl DatasetRun<'_> {
     async fn plan_and_send(&mut self) -> Result<(), PassError> {
         let dispatcher = self.pass.dispatcher();
         let situation = dispatcher.situation();
-        let cap = self.loaded.dataset.compaction.max_partitions_per_pass;
+        let mut room =
+            Room::new(self.loaded.dataset.compaction.max_partitions_per_pass, self.loaded.looks_for_indexes());
         let uuid = self.loaded.table.uuid();
         let mut wanted = Vec::new();
         for stats in &self.loaded.stats {
@@ -133,20 +135,24 @@ impl DatasetRun<'_> {
                 None => wanted.push(stats),
             }
         }
+        let mut held = Vec::new();
         for batch in batches(&wanted) {
-            if self.progress.counts.sent >= cap {
+            if room.is_used_up() {
                 self.wait(batch, &uuid);
                 continue;
             }
             let mut facts = self.loaded.facts(batch).await?;
             let mut rest = batch.iter();
-            while !rest.as_slice().is_empty() && self.progress.counts.sent < cap {
-                let room = usize::try_from(cap - self.progress.counts.sent).unwrap_or(usize::MAX).min(AT_ONCE);
+            while !rest.as_slice().is_empty() && !room.is_used_up() {
                 let mut chosen = Vec::new();
-                while chosen.len() < room
+                while chosen.len() < room.at_once()
                     && let Some(stats) = rest.next()
                 {
                     let Some(mut found) = facts.remove(&*stats.key) else { continue };
+                    if room.is_for_indexes() && !room.holds_more(held.len()) && !self.loaded.lacks_index(&found) {
+                        self.wait(&[stats], &uuid);
+                        continue;
+                    }
                     let rules = self.rules_for(stats, &uuid, &situation);
                     // Where footers have to be read, whoever read them before need not do so again.
                     let looked = self.loaded.looks_into_files(&found, &rules).then(|| files_and_rules(&found, &rules));
@@ -167,14 +173,25 @@ impl DatasetRun<'_> {
                             self.left(&stats.key, rule, reason.to_string());
                         }
                         (rule, PartitionDecision::Selected { .. }) => {
-                            chosen.push(self.choose(&stats.key, &uuid, rule, facts_hash(&found)));
+                            let choice = self.choose(&stats.key, &uuid, rule, facts_hash(&found));
+                            match room.turn(rule, held.len()) {
+                                Turn::Now => chosen.push(choice),
+                                Turn::IfRoomIsLeft => held.push(choice),
+                                Turn::NextTick => self.waits(&choice.fingerprint),
+                            }
                         }
                     }
                 }
-                self.send(&dispatcher, chosen).await?;
+                self.send(&dispatcher, chosen, &mut room).await?;
             }
             self.wait(rest.as_slice(), &uuid);
         }
+        // What was kept for indexes and not needed.
+        while !held.is_empty() && room.left() > 0 {
+            let rest = held.split_off(held.len().min(room.left_at_once()));
+            self.send(&dispatcher, std::mem::replace(&mut held, rest), &mut room).await?;
+        }
+        held.iter().for_each(|choice| self.waits(&choice.fingerprint));
         Ok(())
     }
 
@@ -206,7 +223,12 @@ impl DatasetRun<'_> {
         }
     }
 
-    async fn send(&mut self, dispatcher: &Dispatcher<'_>, chosen: Vec<Chosen>) -> Result<(), PassError> {
+    async fn send(
+        &mut self,
+        dispatcher: &Dispatcher<'_>,
+        chosen: Vec<Chosen>,
+        room: &mut Room,
+    ) -> Result<(), PassError> {
         let records: Vec<_> = chosen.iter().map(|chosen| self.records.take(&chosen.fingerprint)).collect();
         let sending = chosen
             .iter()
@@ -216,7 +238,12 @@ impl DatasetRun<'_> {
         let mut first_error = None;
         for (chosen, result) in chosen.iter().zip(join_all(sending).await) {
             match result {
-                Ok(dispatched) => self.count(chosen, &dispatched),
+                Ok(dispatched) => {
+                    if matches!(dispatched, Dispatched::Sent { .. }) {
+                        room.take(chosen.selection.rule);
+                    }
+                    self.count(chosen, &dispatched);
+                }
                 Err(error) => first_error = first_error.or(Some(error)),
             }
         }
@@ -261,13 +288,17 @@ impl DatasetRun<'_> {
     /// Partitions beyond the cap. Whether their files can be merged shows when their turn comes.
     fn wait(&mut self, beyond: &[&PartitionStats], uuid: &str) {
         for stats in beyond {
-            // Its record is taken out, so that it is not forgotten as one that nothing asks for.
-            if self.records.take(&stats.key.fingerprint(uuid)).is_some() {
-                self.progress.counts.selected += 1;
-                self.progress.counts.running += 1;
-            } else {
-                self.progress.counts.waiting += 1;
-            }
+            self.waits(&stats.key.fingerprint(uuid));
+        }
+    }
+
+    fn waits(&mut self, fingerprint: &str) {
+        // Its record is taken out, so that it is not forgotten as one that nothing asks for.
+        if self.records.take(fingerprint).is_some() {
+            self.progress.counts.selected += 1;
+            self.progress.counts.running += 1;
+        } else {
+            self.progress.counts.waiting += 1;
         }
     }
 

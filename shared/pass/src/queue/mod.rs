@@ -3,6 +3,7 @@
 //! - [`tick`]: what the timer starts: every rule that is due, over every dataset;
 //! - [`enqueue`]: what a person asks for, from the command line; [`by_message`]: the same by a message;
 //! - [`fan_out`]: one dataset: load, plan, record, send; [`records`]: its in-flight records; [`dispatch`]: one partition;
+//! - [`room`]: what is sent when more is selected than a pass may send;
 //! - [`settled`]: the shortcut for a table that has not changed; [`looks`]: that for finished partitions of one that has;
 //! - [`requeue`]: parked work back into the queue;
 //! - [`open_passes`]: passes whose partitions are still on the queue, and the deadline that is counted.
@@ -15,6 +16,7 @@ mod looks;
 pub(crate) mod open_passes;
 pub(crate) mod records;
 pub(crate) mod requeue;
+mod room;
 mod settled;
 pub(crate) mod summary;
 pub(crate) mod tick;

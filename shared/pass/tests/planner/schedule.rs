@@ -106,3 +106,38 @@ async fn the_schedule_raises_the_rule_of_what_a_tick_queued() {
     assert_eq!(lake.record().await.1.rule, Rule::Schedule);
     assert_eq!(lake.drain().await.len(), 1);
 }
+
+#[tokio::test]
+async fn older_files_get_their_indexes_beside_more_merges_than_a_pass_sends() {
+    let cap = "maxPartitionsPerPass: 3";
+    let lake = Lake::new(EVENING, cap, &["spans tantivy: {indexingColumns: [p]}"]).await;
+    lake.create("spans", &[]).await;
+    let merges = ["a", "b", "c", "d"];
+    let files: Vec<(&str, u64)> = merges.iter().flat_map(|name| [(*name, 20 * MB); 2]).collect();
+    lake.append("spans", &files).await;
+    lake.append("spans", &[("old", 100 * MB), ("older", 100 * MB)]).await;
+    lake.tick_after(0).await;
+    let first = lake.tick_after(2 * 60 + 15).await.enqueued.counts;
+    assert_eq!((first.sent, first.waiting), (3, 3), "two merges wait, and one index");
+    let messages = lake.drain().await;
+    assert_eq!(partitions(&messages), ["a", "b", "old"]);
+    let rule_of_old =
+        messages.iter().find(|message| partitions(std::slice::from_ref(message)) == ["old"]).unwrap().rule;
+    assert_eq!(rule_of_old, Some(Rule::Backfill));
+    let second = lake.tick_after(15).await;
+    assert_eq!((second.rule, second.enqueued.counts.sent), (Rule::Schedule, 3));
+    assert_eq!(partitions(&lake.drain().await), ["c", "d", "older"]);
+}
+
+#[tokio::test]
+async fn room_that_no_index_needs_is_for_merges() {
+    let cap = "maxPartitionsPerPass: 3";
+    let lake = Lake::new(EVENING, cap, &["spans tantivy: {indexingColumns: [p]}"]).await;
+    lake.create("spans", &[]).await;
+    let files: Vec<(&str, u64)> = ["a", "b", "c", "d"].iter().flat_map(|name| [(*name, 20 * MB); 2]).collect();
+    lake.append("spans", &files).await;
+    lake.tick_after(0).await;
+    let counts = lake.tick_after(2 * 60 + 15).await.enqueued.counts;
+    assert_eq!((counts.sent, counts.waiting), (3, 1));
+    assert_eq!(partitions(&lake.drain().await), ["a", "b", "c"]);
+}
