@@ -330,3 +330,24 @@ fn table_statistics_are_made_of_all_files() {
 fn a_search_leaves_out_what_delete_files_delete() {
     sidecars::deleted_rows_are_not_found(&Scene::local());
 }
+
+/// K105: partitions are told apart by their typed tuples, never by text or hash.
+#[test]
+fn partitions_that_look_alike_keep_their_own_rows() {
+    let scene = Scene::local();
+    scene.configure("backlogFileThreshold: 2", "");
+    let before = scene.lake.alike_partitions(TABLE, 4);
+    let rows = scene.digest();
+    assert_eq!(before.as_object().unwrap().len(), 40, "five names, eight buckets");
+    let lines = scene.compact(&[]).expect_code(0).lines();
+    assert!(lines.iter().any(|line| line["outcome"] == "done"), "{lines:#?}");
+    assert_eq!(scene.lake.alike_partitions(TABLE, 0), before);
+    assert_eq!(scene.digest(), rows);
+    // By hand one of those that look alike is named exactly.
+    scene.compact(&["--full", "--dataset", "readings", "--partition", "db=a "]).expect_code(0);
+    scene.compact(&["--full", "--dataset", "readings", "--partition", "db=\\N"]).expect_code(0);
+    scene.compact(&["--full", "--dataset", "readings"]).expect_code(0);
+    assert_eq!(scene.lake.alike_partitions(TABLE, 0), before);
+    assert_eq!(scene.inspect()["files"].as_array().unwrap().len(), 40);
+    scene.check_converged(&["--dataset", "readings", "--full"]);
+}

@@ -129,6 +129,23 @@ mod tests {
         assert_eq!(due(schedule, at(1, 2, 0), at(1, 2, 15), 12), ScheduleDue::default(), "after, not at");
     }
 
+    /// K104: on the days on which clocks change in Europe and America nothing is done twice or left out: times are UTC.
+    #[test]
+    fn every_day_has_one_scheduled_pass_when_clocks_change_too() {
+        for (month, day) in [(3, 8), (3, 29), (10, 25), (11, 1)] {
+            for text in ["30 1 * * *", "30 2 * * *"] {
+                let midnight =
+                    NaiveDate::from_ymd_opt(2026, month, day).unwrap().and_hms_opt(0, 0, 0).unwrap().and_utc();
+                let ticks = (0..288).map(|tick| midnight + TimeDelta::minutes(5 * tick));
+                let made_up: Vec<_> = ticks
+                    .filter_map(|now| due(text, now - TimeDelta::minutes(5), now, 12).made_up)
+                    .map(|time| time.format("%H:%M").to_string())
+                    .collect();
+                assert_eq!(made_up, [if text.starts_with("30 1") { "01:30" } else { "02:30" }], "{month}-{day}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_later_than_the_catch_up_is_dropped_and_named() {
         let schedule = "0 2 * * *";

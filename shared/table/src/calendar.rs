@@ -96,6 +96,30 @@ pub(crate) fn covering(
     Some((apply(&first, transform)?, apply(&last, transform)?))
 }
 
+/// The same for a column of texts that begin with a date as YYYY-MM-DD, partitioned by the text or by its beginning. A partition of less than
+/// a date (a month, a year) is meant when any of its days is.
+pub(crate) fn covering_text(from: NaiveDate, to: NaiveDate, transform: &Transform) -> Option<(Scalar, Scalar)> {
+    const DATE: usize = 10;
+    let whole = [from, to].map(|date| date.format("%Y-%m-%d").to_string());
+    // Years of five digits have no place in such an order.
+    if whole.iter().any(|text| text.len() != DATE) {
+        return None;
+    }
+    let [first, mut last] = match transform {
+        Transform::Identity => whole,
+        Transform::Truncate(width) if *width as usize > DATE => whole,
+        Transform::Truncate(width) => {
+            let beginning = |text: String| text[..*width as usize].to_owned();
+            let [first, last] = whole.map(beginning);
+            return Some((Scalar::String(first), Scalar::String(last)));
+        }
+        _ => return None,
+    };
+    // Whatever follows the date, a time for example.
+    last.push(char::MAX);
+    Some((Scalar::String(first), Scalar::String(last)))
+}
+
 /// A date as YYYY-MM-DD, two digits each and nothing else.
 pub(crate) fn parse_date(text: &str) -> Option<NaiveDate> {
     let shaped = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');

@@ -244,7 +244,13 @@ fn date_tests(
     for spec in specs {
         for (index, field) in spec.fields.iter().enumerate() {
             let Some(source) = &field.source_type else { continue };
-            if let Some((first, last)) = calendar::covering(range.from, range.to, &field.transform, source) {
+            // A text is a date only where the dataset says so.
+            let is_time = time_column.is_some() && field.source_name.as_deref() == time_column;
+            let covering = match source {
+                PrimitiveType::String if is_time => calendar::covering_text(range.from, range.to, &field.transform),
+                _ => calendar::covering(range.from, range.to, &field.transform, source),
+            };
+            if let Some((first, last)) = covering {
                 let test = FieldTest { index, wanted: Wanted::Between(memcmp(&first), memcmp(&last)) };
                 let name = field.source_name.clone().unwrap_or_else(|| field.name.clone());
                 found.entry(spec.spec_id).or_default().push((field.source_id, name, test));

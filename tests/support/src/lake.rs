@@ -113,6 +113,14 @@ impl Lake {
         self.run("read_statistics.py", table, &[])["statistics"].take()
     }
 
+    /// The rows of a table of `alike_partitions.py` by partition, after so many appends more; 0 only reads.
+    ///
+    /// # Panics
+    /// When the script fails, which it does where a row is in a partition that is not its own.
+    pub fn alike_partitions(&self, table: &str, appends: u32) -> Value {
+        self.run("alike_partitions.py", table, &["--write", &appends.to_string()])["partitions"].take()
+    }
+
     /// Deletes rows by delete files; `options` are those of `delete_rows.py`.
     ///
     /// # Panics

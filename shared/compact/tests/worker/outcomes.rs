@@ -1,5 +1,7 @@
 //! Rows of the outcome table: done, nothing to do, retry, fault; the rest after a deadline.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use firn_compact::WorkOutcome;
@@ -9,6 +11,7 @@ use futures::FutureExt;
 use serde_json::json;
 
 use crate::faulty_catalog::Swap;
+use crate::lake::Lake;
 use crate::scene::{BACKLOG, Scene, delivered};
 
 fn pair(event: &str, outcome: &str) -> (String, String) {
@@ -57,6 +60,59 @@ async fn what_does_not_fit_at_once_is_merged_in_parts_and_says_how_they_become_o
         (WorkOutcome::Done, format!("{parts} files that are not one sorted run"))
     );
     assert_eq!(scene.lake.contents().await, (1, ids));
+}
+
+/// K96: a file that is larger than the target, beside none, one and two small ones.
+#[tokio::test]
+async fn a_file_above_the_target_loses_no_row_whatever_is_beside_it() {
+    for small in 0..=2 {
+        let scene = Scene::new("targetSizeMb: 2, minFileSizeMb: 1, verify: reread").await;
+        scene.lake.append("a", 1, 400_000, 0).await;
+        scene.lake.append("a", small, 10, 400_000).await;
+        let record = scene.queued("a", Rule::Full, "").await;
+        let answer = scene.work_on(&record, 1).await;
+        let (files, ids) = scene.lake.contents().await;
+        let rows = 400_000 + 10 * i64::try_from(small).unwrap();
+        assert!(ids.iter().copied().eq(0..rows), "{small} small files: {} rows", ids.len());
+        if small < 2 {
+            // Without a row order one small file is well beside large ones.
+            assert_ne!(answer.outcome, WorkOutcome::Done, "{answer:?}");
+            assert_eq!(files, 1 + small);
+        } else {
+            assert_eq!(answer.outcome, WorkOutcome::Done, "{answer:?}");
+            let json = answer.to_json();
+            assert_eq!(json["rowsIn"], json["rowsOut"]);
+            assert!(files < 3, "{answer:?}");
+        }
+    }
+}
+
+/// K52: one process makes three passes over a table that another writer appends to.
+#[tokio::test]
+async fn a_process_that_stays_sees_what_was_appended_between_its_passes() {
+    let scene = Scene::new(BACKLOG).await;
+    for pass in 0..3_i64 {
+        scene.lake.append("a", 8, 10, pass * 90).await;
+        let record = scene.queued("a", Rule::Schedule, &format!("pass {pass}")).await;
+        // And one more after the worker has loaded the table.
+        let store = firn_table::TableStore::new(Arc::new(scene.store.clone()));
+        let lake = Arc::new(Lake::open(&scene.lake.database, store).await);
+        let appended = Arc::new(AtomicBool::new(false));
+        scene.catalog.on_swap(move |_| {
+            let (lake, appended) = (lake.clone(), appended.clone());
+            Box::pin(async move {
+                if !appended.swap(true, Ordering::SeqCst) {
+                    lake.append_beside("a", 10, pass * 90 + 80).await;
+                }
+                Swap::Goes
+            })
+        });
+        let answer = scene.work_on(&record, 1).await;
+        assert_eq!(answer.outcome, WorkOutcome::Done, "pass {pass}: {answer:?}");
+        scene.catalog.heal();
+        let (_, ids) = scene.lake.contents().await;
+        assert!(ids.iter().copied().eq(0..(pass + 1) * 90), "pass {pass}: {} rows", ids.len());
+    }
 }
 
 #[tokio::test]

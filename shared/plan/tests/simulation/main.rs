@@ -2,6 +2,7 @@
 //! `golden/`; `FIRN_UPDATE_GOLDEN=1 cargo test -p firn-plan --test simulation` writes them anew.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
+mod curves;
 mod layouts;
 mod picture;
 mod policies;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::curves::curves;
 use crate::golden;
 use crate::picture::Scenario;
 use crate::policies::{Policy, ideal};
@@ -176,11 +177,23 @@ fn the_documentation_shows_these_numbers() {
         "# Firn's rules beside simpler ones\n\n\
          Days of writers played against the planner with fake files and a virtual clock (`shared/plan/tests/simulation`, which writes this file). \
          \"Depth\" is the most files that a reader has to merge to find the last write of a key; \"written again\" counts the bytes that merges wrote for \
-         each byte that writers wrote. All with the default sizes (target 128 MB, small below 32 MB); merges are instant. \"Threshold only\" merges the small files \
+         each byte that writers wrote. All with the default sizes (target 128 MB, small below 32 MB); merges are instant. The curves count the files of the table, on a logarithmic scale. \"Threshold only\" merges the small files \
          of a day when they are more than a hundred; Spark's default bin-pack and the full rewrite run every night at two.\n",
     );
-    for scenario in [minutes(), five_minutes(), trickle(), late(), several(), uneven(), burst(), ahead()] {
-        write!(text, "\n## {}\n\n{}", scenario.what.trim_end_matches('.'), scenario.table()).unwrap();
+    let named = [
+        ("a_file_every_minute", minutes()),
+        ("a_file_every_five_minutes", five_minutes()),
+        ("a_small_table", trickle()),
+        ("late_data", late()),
+        ("several_writers", several()),
+        ("writers_of_different_size", uneven()),
+        ("a_burst", burst()),
+        ("a_clock_that_runs_ahead", ahead()),
+    ];
+    for (name, scenario) in named {
+        golden(&format!("../../docs/planning/{name}.svg"), &curves(&scenario));
+        let (what, table) = (scenario.what.trim_end_matches('.'), scenario.table());
+        write!(text, "\n## {what}\n\n![Files in the table over time](planning/{name}.svg)\n\n{table}").unwrap();
     }
     golden("../../docs/planning.md", &text);
 }

@@ -85,6 +85,36 @@ fn no_filter_takes_every_partition() {
 }
 
 #[test]
+fn a_date_range_takes_texts_that_begin_with_a_date_where_the_dataset_says_that_they_are_times() {
+    let dt = || (2, "dt", PrimitiveType::String);
+    let by = |transform| specs(vec![vec![field(1000, "p", dt(), transform)]]);
+    let takes = |transform, range: &str, value: &str| {
+        let filter = PartitionFilter::new(&by(transform), Some(range.parse().unwrap()), &[], Some("dt")).unwrap();
+        filter.matches(&key(0, &[Some(Scalar::String(value.into()))]))
+    };
+    let range = "2026-10-31:2026-11-01";
+    for (value, expected) in [
+        ("2026-10-30", false),
+        ("2026-10-31", true),
+        ("2026-11-01", true),
+        ("2026-11-01T23:59:59Z", true),
+        ("2026-11-02", false),
+        ("2026-11-02T00", false),
+        ("", false),
+    ] {
+        assert_eq!(takes(Transform::Identity, range, value), expected, "{value}");
+        assert_eq!(takes(Transform::Truncate(13), range, value), expected, "{value}");
+    }
+    let days = ["2026-10-30", "2026-10-31", "2026-11-01", "2026-11-02"];
+    assert_eq!(days.map(|day| takes(Transform::Truncate(10), range, day)), [false, true, true, false]);
+    let months = ["2026-09", "2026-10", "2026-11", "2026-12"];
+    assert_eq!(months.map(|month| takes(Transform::Truncate(7), range, month)), [false, true, true, false]);
+    assert_eq!(["2025", "2026", "2027"].map(|year| takes(Transform::Truncate(4), range, year)), [false, true, false]);
+    let not_said = filter(&by(Transform::Truncate(10)), Some(range), &[]).unwrap_err();
+    assert_eq!(not_said, FilterError::NoDatePartition { fields: vec!["p".into()] });
+}
+
+#[test]
 fn a_date_range_takes_days_months_hours_and_plain_dates_of_any_spec() {
     let specs = specs(vec![
         vec![field(1000, "day", time(), Transform::Day)],
