@@ -1,6 +1,7 @@
 """Digest of the rows of a table as DuckDB reads them; it must equal what digest.py says.
 
-Only the catalog entry is read through PyIceberg: metadata, manifests and data files are read by DuckDB alone.
+A REST catalog is asked by DuckDB itself. Of an SQL catalog only the entry is read, through PyIceberg: metadata, manifests and data files are
+read by DuckDB alone.
 """
 
 import os
@@ -19,10 +20,15 @@ def main():
     parser.add_argument("--snapshot", type=int, help="default: the current one")
     args = parser.parse_args()
 
-    location = load_table(args).metadata_location
     connection = connect(args.connection_string)
-    at = f", snapshot_from_id={args.snapshot}" if args.snapshot else ""
-    found = connection.execute(f"SELECT * FROM iceberg_scan('{location}'{at})").to_arrow_table()
+    if args.catalog.startswith("http"):
+        connection.execute(f"ATTACH '' AS rest (TYPE iceberg, ENDPOINT '{args.catalog}', AUTHORIZATION_TYPE 'none')")
+        at = f" AT (VERSION => {args.snapshot})" if args.snapshot else ""
+        query = f"SELECT * FROM rest.{args.table}{at}"
+    else:
+        at = f", snapshot_from_id={args.snapshot}" if args.snapshot else ""
+        query = f"SELECT * FROM iceberg_scan('{load_table(args).metadata_location}'{at})"
+    found = connection.execute(query).to_arrow_table()
     answer({**rows.digest(pa.table(found)), "snapshot_id": args.snapshot})
 
 

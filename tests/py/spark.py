@@ -1,4 +1,4 @@
-"""Spark with Iceberg on a table of a REST catalog whose files are in Azurite. Reads commands from standard input, a JSON object a line, and
+"""Spark with Iceberg on a table of a REST catalog, or of Iceberg's JDBC catalog in PostgreSQL, whose files are in Azurite. Reads commands from standard input, a JSON object a line, and
 answers each with a JSON object a line:
 
     {"do": "create"}                      an empty table of many types, by day, ordered by name and time
@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import sys
+from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -28,6 +29,20 @@ ROWS = """insert into {table} select {first} + id, concat('series-', id % 7),
   from range({count})"""
 HASHED = """select count(*), sum(cast(xxhash64(id, name, time, day, value, small, count, flag, price, raw, tags, place,
     array_sort(map_keys(more)), more['k'], more['l']) as decimal(38, 0))) from {table}"""
+
+
+def catalog(options):
+    at = urlsplit(options.uri)
+    if at.scheme == "http":
+        return {"type": "rest", "uri": options.uri}
+    return {
+        "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+        "uri": f"jdbc:postgresql://{at.hostname}:{at.port}{at.path}",
+        "jdbc.user": at.username,
+        "jdbc.password": at.password,
+        "jdbc.schema-version": "V1",
+        "warehouse": options.warehouse,
+    }
 
 
 def session(options):
@@ -46,8 +61,7 @@ def session(options):
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         of: "org.apache.iceberg.spark.SparkCatalog",
-        f"{of}.type": "rest",
-        f"{of}.uri": options.uri,
+        **{f"{of}.{key}": value for key, value in catalog(options).items()},
         f"{of}.cache-enabled": "false",
         f"{of}.io-impl": "org.apache.iceberg.rest.AzuriteFileIO",
         f"{of}.azurite.endpoint": options.azurite,
@@ -120,7 +134,7 @@ class Table:
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ["--uri", "--azurite", "--account", "--key", "--class-path", "--table", "--folder"]:
+    for option in ["--uri", "--warehouse", "--azurite", "--account", "--key", "--class-path", "--table", "--folder"]:
         parser.add_argument(option, required=True)
     options = parser.parse_args()
     # What Spark prints goes where errors go.

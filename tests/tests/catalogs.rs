@@ -98,16 +98,30 @@ fn a_commit_over_rest_whose_answer_was_lost_is_found_in_the_table() {
     scene.check_converged(&ALL);
 }
 
-/// Spark writes, Firn merges, and Spark, PyIceberg and DuckDB read the same rows as before; a stream across the merge sees each row once.
-#[test]
-fn a_rest_catalog_is_shared_with_spark() {
-    let (scene, server) = by_rest("rest-spark");
-    // PyIceberg's lakes make theirs.
+/// The container of a lake; PyIceberg's lakes make theirs.
+fn create_container(scene: &Scene) {
     let connection = ConnectionString::parse(&Azurite::shared().connection_string()).unwrap();
     let store = AzureStore::new(&connection, AzureOptions::default()).unwrap();
     let container = BlobId::parse(scene.lake.warehouse()).unwrap();
     tokio::runtime::Runtime::new().unwrap().block_on(store.create_container(&container)).unwrap();
-    let mut spark = Spark::start(Azurite::shared(), &server);
+}
+
+#[test]
+fn a_rest_catalog_is_shared_with_spark() {
+    let (scene, _server) = by_rest("rest-spark");
+    share_with_spark(&scene);
+}
+
+/// Firn and PyIceberg on the tables of Iceberg's JDBC catalog, which Spark has made.
+#[test]
+fn a_catalog_in_postgresql_is_shared_with_sparks_jdbc_catalog() {
+    share_with_spark(&by_postgres("spark"));
+}
+
+/// Spark writes, Firn merges, and Spark, PyIceberg and DuckDB read the same rows as before; a stream across the merge sees each row once.
+fn share_with_spark(scene: &Scene) {
+    create_container(scene);
+    let mut spark = Spark::start(Azurite::shared(), &scene.lake);
     spark.ask(&json!({"do": "create"}));
     spark.ask(&json!({"do": "append", "first": 0, "count": 12}));
     let written = spark.ask(&json!({"do": "rows"}));
@@ -146,7 +160,7 @@ fn a_rest_catalog_is_shared_with_spark() {
     scene.compact(&ALL).expect_code(0);
     assert_eq!(spark.ask(&json!({"do": "rows"})), written);
     assert_eq!(spark.ask(&json!({"do": "stream"})), ids(0..0), "a merge brings a stream nothing new");
-    statistics_reach_the_optimizer(&scene, &mut spark);
+    statistics_reach_the_optimizer(scene, &mut spark);
     scene.check_converged(&ALL);
 }
 
