@@ -147,6 +147,12 @@ impl StorageError {
         matches!(self, StorageError::Throttled { .. } | StorageError::Unavailable { .. })
     }
 
+    /// Whether the same work may succeed later without a change to it: what is retryable, and what is denied, because a person who gives the right
+    /// back (or a role that takes minutes to reach the service) should not have to name the work again.
+    pub fn heals(&self) -> bool {
+        self.is_retryable() || matches!(self, StorageError::Denied { .. })
+    }
+
     pub(crate) fn not_found(id: &BlobId) -> Self {
         StorageError::NotFound { blob: Box::new(id.clone()) }
     }

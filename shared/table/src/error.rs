@@ -129,8 +129,8 @@ impl TableError {
             }
             TableError::CatalogUnavailable { .. } | TableError::CatalogDenied { .. } => NextStep::Retry,
             TableError::Read { source, .. } => match source {
-                error if error.is_retryable() => NextStep::Retry,
-                StorageError::NoContainer { .. } | StorageError::Denied { .. } => NextStep::Absent,
+                error if error.heals() => NextStep::Retry,
+                StorageError::NoContainer { .. } => NextStep::Absent,
                 _ => NextStep::Skip,
             },
             TableError::Metadata { .. } | TableError::Url { .. } | TableError::Damaged { .. } => NextStep::Skip,
@@ -237,10 +237,17 @@ mod tests {
     fn what_is_broken_says_what_to_do() {
         let ident = TableIdent::new(["iot"], "readings");
         let id = firn_model::BlobId::local("/wh/t/metadata/3.metadata.json");
-        let read = |source| TableError::Read { ident: ident.clone(), what: "its current metadata", source }.to_string();
+        let failed = |source| TableError::Read { ident: ident.clone(), what: "its current metadata", source };
+        let read = |source| failed(source).to_string();
         let gone = read(StorageError::NotFound { blob: Box::new(id.clone()) });
         assert!(gone.contains("restore it (soft delete, a backup), or let the catalog name a version"), "{gone}");
-        let denied = read(StorageError::Denied { blob: Box::new(id), detail: "permission denied".into() });
+        let refused = || StorageError::Denied { blob: Box::new(id.clone()), detail: "permission denied".into() };
+        assert_eq!(
+            failed(refused()).next_step(),
+            NextStep::Retry,
+            "a person gives the right back, nobody names the work again"
+        );
+        let denied = read(refused());
         assert!(
             denied.ends_with("access denied (permission denied): let the user of this process read and write there")
         );

@@ -282,6 +282,28 @@ async fn a_schema_that_changed_meanwhile_asks_for_a_new_plan() {
     assert_eq!(lake.load().await.metadata_location, changed.metadata_location);
 }
 
+/// A commit to a branch asks nothing of `main`, and what others append there meanwhile stays.
+#[tokio::test]
+async fn a_branch_requires_its_own_head_alone() {
+    let lake = two_files().await;
+    lake.commit("b", Change { data: vec![file("b1", "a", 1), file("b2", "a", 1)], ..Change::default() }).await;
+    let request = lake.request_on("b", &["b1", "b2"], "h").await;
+    let (head, output) =
+        (request.base.metadata.snapshot_for_ref("b").unwrap().snapshot_id(), name(&request.outputs[0].path));
+    let appended = Change { data: vec![file("late", "a", 8)], ..Change::default() };
+    let faulty = Faulty::new(&lake.catalog, vec![meanwhile(&lake, appended)]);
+    let table = replace(&faulty, request, at_once()).await.unwrap().table;
+    let own = TableRequirement::RefSnapshotIdMatch { r#ref: "b".into(), snapshot_id: Some(head) };
+    for asked in faulty.requirements.lock().unwrap().iter() {
+        let of_refs: Vec<_> =
+            asked.iter().filter(|asked| matches!(asked, TableRequirement::RefSnapshotIdMatch { .. })).collect();
+        assert_eq!(of_refs, [&own]);
+    }
+    assert_eq!(live(&table, "main").await, ["f1", "f2", "f3", "late"]);
+    assert_eq!(live(&table, "b").await, ["f1", "f2", "f3", output.as_str()]);
+    check_counts(&table, "b").await;
+}
+
 #[tokio::test]
 async fn a_branch_that_vanished_stops_the_commit() {
     let lake = two_files().await;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use firn_storage::BlobStore;
 use firn_table::commit::replace;
+use futures::StreamExt;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -133,4 +135,50 @@ async fn random_appends_and_merges_keep_every_number() {
             check_counts(&committed.table, "main").await;
         }
     }
+}
+
+/// Metadata of a table, by name.
+async fn metadata_sizes(lake: &Lake) -> BTreeMap<String, u64> {
+    let table = lake.load().await;
+    let folder = table.blob_id(&format!("{}/metadata/", table.metadata.location())).unwrap();
+    let listed: Vec<_> = lake.blobs.list(&folder).map(|blob| blob.unwrap()).collect().await;
+    listed.into_iter().map(|blob| (name(&blob.id.key), blob.size)).collect()
+}
+
+/// Ten partitions take turns, each merge joins what was merged before with two new files; snapshots are expired as they should be. All
+/// 1,000 commits by `FIRN_COMMITS=1000`.
+#[tokio::test]
+async fn what_a_merge_writes_does_not_grow_with_the_number_of_commits() {
+    let commits = std::env::var("FIRN_COMMITS").ok().and_then(|commits| commits.parse().ok()).unwrap_or(60_usize);
+    let lake = Lake::in_memory(&[("write.metadata.previous-versions-max", "10")]).await;
+    let mut merged: BTreeMap<usize, String> = BTreeMap::new();
+    let mut written = Vec::new();
+    for commit in 0..commits {
+        let (at, p) = (commit % 10, format!("p{}", commit % 10));
+        let new = [1, 2].map(|n| format!("{p}-{commit}-{n}"));
+        lake.append(new.iter().map(|name| file(name, &p, 1)).collect()).await;
+        let inputs: Vec<&str> = merged.get(&at).into_iter().chain(&new).map(String::as_str).collect();
+        let request = lake.request(&inputs, &format!("h{commit}")).await;
+        let output = name(&request.outputs[0].path);
+        let before = metadata_sizes(&lake).await;
+        let table = replace(&lake.catalog, request, at_once()).await.unwrap().table;
+        let after = metadata_sizes(&lake).await;
+        written.push(after.iter().filter(|(name, _)| !before.contains_key(*name)).map(|(_, bytes)| bytes).sum::<u64>());
+        merged.insert(at, output);
+        let mut snapshots: Vec<_> =
+            table.metadata.snapshots().map(|s| (s.sequence_number(), s.snapshot_id())).collect();
+        snapshots.sort_unstable();
+        let old: Vec<i64> = snapshots.iter().rev().skip(20).map(|(_, id)| *id).collect();
+        lake.update(vec![iceberg::TableUpdate::RemoveSnapshots { snapshot_ids: old }]).await;
+    }
+    let most = |range: std::ops::Range<usize>| *written[range].iter().max().unwrap();
+    let (early, late) = (most(commits / 3..commits / 2), most(commits / 2..commits));
+    println!(
+        "{commits} merges wrote {} bytes of metadata each, the last one {}",
+        written.iter().sum::<u64>() / commits as u64,
+        written[commits - 1]
+    );
+    assert!(late as f64 <= early as f64 * 1.1, "{early} bytes before the middle, {late} after: {written:?}");
+    assert_eq!(live(&lake.load().await, "main").await.len(), 10);
+    check_counts(&lake.load().await, "main").await;
 }
