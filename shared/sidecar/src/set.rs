@@ -153,6 +153,12 @@ enum Builder {
     Text(Box<TextBuilder>),
     Bloom(BloomBuilder),
     Ndv(NdvBuilder),
+    /// As a library that does not like a value, or the end.
+    #[cfg(test)]
+    Panics {
+        kind: SidecarKind,
+        at_the_end: bool,
+    },
 }
 
 impl Builder {
@@ -161,6 +167,8 @@ impl Builder {
             Builder::Text(_) => SidecarKind::Text,
             Builder::Bloom(_) => SidecarKind::Bloom,
             Builder::Ndv(_) => SidecarKind::Ndv,
+            #[cfg(test)]
+            Builder::Panics { kind, .. } => *kind,
         }
     }
 
@@ -169,6 +177,10 @@ impl Builder {
             Builder::Text(builder) => builder.add(arrays),
             Builder::Bloom(builder) => builder.add(arrays),
             Builder::Ndv(builder) => builder.add(arrays),
+            #[cfg(test)]
+            Builder::Panics { at_the_end: true, .. } => Ok(()),
+            #[cfg(test)]
+            Builder::Panics { .. } => panic!("a value that the library does not like"),
         }
     }
 
@@ -177,6 +189,8 @@ impl Builder {
             Builder::Text(builder) => builder.finish().map(BuiltContent::Bundle),
             Builder::Bloom(builder) => builder.finish().map(BuiltContent::Bundle),
             Builder::Ndv(builder) => Ok(BuiltContent::Ndv(builder.finish())),
+            #[cfg(test)]
+            Builder::Panics { .. } => panic!("an end that the library does not like"),
         }
     }
 }
@@ -366,6 +380,38 @@ mod tests {
         let set = SidecarSet::start(&columns, little, &full);
         let (_, dropped) = set.finish(0);
         assert!(matches!(dropped[0].error, SidecarError::OverBudget { .. }), "{dropped:?}");
+    }
+
+    /// Each of the three may panic, at a value or at the end: it is dropped with what the library said, and the other two are built.
+    #[test]
+    fn a_panic_of_a_library_drops_that_sidecar_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let space = TempSpace::create(root.path(), 1 << 30).unwrap();
+        let columns = SidecarColumns::resolve(&schema(), &names(&["message"]), &names(&["id"]), &names(&["id"]));
+        for kind in SidecarKind::ALL {
+            for at_the_end in [false, true] {
+                let mut set = SidecarSet::start(&columns, limits(), &space);
+                let slot = set.slots.iter_mut().find(|slot| slot.builder.kind() == kind).unwrap();
+                slot.builder = Builder::Panics { kind, at_the_end };
+                set.add(&arrays(500));
+                set.add(&arrays(500));
+                let (built, dropped) = set.finish(1000);
+                let others: Vec<SidecarKind> = [SidecarKind::Ndv, SidecarKind::Bloom, SidecarKind::Text]
+                    .into_iter()
+                    .filter(|other| *other != kind)
+                    .collect();
+                assert_eq!(kinds(&built), others);
+                let [Dropped { kind: of, error }] = &dropped[..] else { panic!("{dropped:?}") };
+                let what = if at_the_end {
+                    "finishing a sidecar panicked: an end that the library does not like"
+                } else {
+                    "building a sidecar panicked: a value that the library does not like"
+                };
+                assert_eq!((*of, error.to_string()), (kind, what.to_owned()));
+                drop(built);
+                assert_eq!(space.used_bytes(), 0, "nothing is left on temporary disk");
+            }
+        }
     }
 
     #[test]

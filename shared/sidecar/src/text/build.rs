@@ -31,6 +31,8 @@ const ARENA_OVERSHOOT: u64 = 2;
 const EMPTY_BYTES: u64 = 11 << 20;
 /// Memory of a row while segments are merged: its place in the old and in the new segment.
 const MERGE_ROW_BYTES: u64 = 24;
+/// Memory for dictionaries while segments are merged, at least: tantivy holds those of all of them whole.
+const LEAST_DICTIONARIES_BYTES: u64 = 16 << 20;
 /// List of the segments, a file of every tantivy index.
 const META: &str = "meta.json";
 /// Rows of one index: numbers of documents have 32 bits, and the last of them has a meaning of its own.
@@ -89,7 +91,12 @@ impl TextBuilder {
 
     /// Memory that an index with segments of `arena_bytes` over `rows` rows takes while it is built.
     pub fn memory(arena_bytes: u64, rows: u64) -> u64 {
-        (arena_bytes * ARENA_OVERSHOOT).max(rows * MERGE_ROW_BYTES)
+        (arena_bytes * ARENA_OVERSHOOT).max(rows * MERGE_ROW_BYTES + LEAST_DICTIONARIES_BYTES)
+    }
+
+    /// What of it is there for dictionaries while segments are merged: no segment is in memory any more.
+    fn dictionaries_bytes(&self) -> u64 {
+        TextBuilder::memory(self.arena_bytes, self.rows).saturating_sub(self.rows * MERGE_ROW_BYTES)
     }
 
     /// The next rows: one array a column, in the order of the columns.
@@ -155,7 +162,7 @@ impl TextBuilder {
         Ok(())
     }
 
-    /// The index: one segment, or a few where temporary disk does not hold all of it twice.
+    /// The index: one segment, or a few where temporary disk does not hold all of it twice, or memory not all dictionaries.
     ///
     /// # Errors
     /// As [`TextBuilder::add`]; [`SidecarError::Failed`] also when the index does not have the rows that went in.
@@ -190,12 +197,13 @@ impl TextBuilder {
         Ok(Bundle { kind: SidecarKind::Text, about, parts })
     }
 
-    /// Neighbours become one segment, as many at once as temporary disk holds beside what is there.
+    /// Neighbours become one segment, as many at once as temporary disk holds beside what is there, and memory holds their dictionaries.
     fn merged(&mut self) -> Result<Vec<(Index, Folder)>, SidecarError> {
-        let bytes: Vec<u64> = self.segments.iter().map(|(_, folder)| folder.bytes()).collect();
+        let size = |folder: &Folder| SegmentSize { bytes: folder.bytes(), dictionary: folder.bytes_of(DICTIONARY) };
+        let sizes: Vec<SegmentSize> = self.segments.iter().map(|(_, folder)| size(folder)).collect();
         let mut merged = Vec::new();
         let mut waiting = std::mem::take(&mut self.segments).into_iter();
-        for count in runs(&bytes, self.space.free_bytes()) {
+        for count in runs(&sizes, self.space.free_bytes(), self.dictionaries_bytes()) {
             let mut run: Vec<(Index, Folder)> = waiting.by_ref().take(count).collect();
             match run.len() {
                 1 => merged.append(&mut run),
@@ -206,16 +214,35 @@ impl TextBuilder {
     }
 }
 
-/// How many neighbouring segments are merged at a time, so that each merge fits into `free_bytes`. What it replaces is gone before the next.
-fn runs(bytes: &[u64], free_bytes: u64) -> Vec<usize> {
+/// Ending of the file with a segment's dictionary.
+const DICTIONARY: &str = "term";
+
+/// What a segment has on temporary disk.
+#[derive(Debug, Clone, Copy, Default)]
+struct SegmentSize {
+    /// All of it.
+    bytes: u64,
+    /// Its dictionary.
+    dictionary: u64,
+}
+
+impl SegmentSize {
+    fn with(self, more: SegmentSize) -> SegmentSize {
+        SegmentSize { bytes: self.bytes + more.bytes, dictionary: self.dictionary + more.dictionary }
+    }
+}
+
+/// How many neighbouring segments are merged at a time, so that each merge fits into `free_bytes` of disk, and the dictionaries of what it
+/// merges into `memory_bytes`. What it replaces is gone before the next.
+fn runs(segments: &[SegmentSize], free_bytes: u64, memory_bytes: u64) -> Vec<usize> {
     // Merging makes an index smaller as a rule; what it adds is for tables of the files.
-    let fits = |bytes: u64| bytes + bytes / 16 <= free_bytes;
-    let mut runs: Vec<(usize, u64)> = Vec::new();
-    for more in bytes {
+    let fits = |all: SegmentSize| all.bytes + all.bytes / 16 <= free_bytes && all.dictionary <= memory_bytes;
+    let mut runs: Vec<(usize, SegmentSize)> = Vec::new();
+    for more in segments {
         match runs.last_mut() {
-            Some((count, sum)) if fits(*sum + more) => {
+            Some((count, sum)) if fits(sum.with(*more)) => {
                 *count += 1;
-                *sum += more;
+                *sum = sum.with(*more);
             }
             _ => runs.push((1, *more)),
         }
@@ -415,11 +442,49 @@ mod tests {
 
     #[test]
     fn as_many_neighbours_are_merged_as_the_disk_holds() {
+        let runs = |bytes: &[u64], free_bytes| {
+            let sizes: Vec<SegmentSize> =
+                bytes.iter().map(|bytes| SegmentSize { bytes: *bytes, dictionary: 1 }).collect();
+            super::runs(&sizes, free_bytes, u64::MAX)
+        };
         assert_eq!(runs(&[], 100), Vec::<usize>::new());
         assert_eq!(runs(&[10, 10, 10], 1000), [3]);
         assert_eq!(runs(&[10, 10, 10, 10, 10], 22), [2, 2, 1]);
         assert_eq!(runs(&[10, 10, 10], 20), [1, 1, 1], "a table more than the segments themselves");
         assert_eq!(runs(&[10, 50, 10], 0), [1, 1, 1]);
         assert_eq!(runs(&[5, 50, 5, 5], 40), [1, 1, 2]);
+    }
+
+    #[test]
+    fn as_many_neighbours_are_merged_as_memory_holds_dictionaries() {
+        let runs = |dictionaries: &[u64], memory_bytes| {
+            let size = |dictionary: &u64| SegmentSize { bytes: 100, dictionary: *dictionary };
+            super::runs(&dictionaries.iter().map(size).collect::<Vec<_>>(), u64::MAX / 2, memory_bytes)
+        };
+        assert_eq!(runs(&[10, 10, 10], 30), [3]);
+        assert_eq!(runs(&[10, 10, 10], 29), [2, 1]);
+        assert_eq!(runs(&[40, 10, 10, 40], 20), [1, 2, 1]);
+        assert_eq!(runs(&[10, 10], 0), [1, 1]);
+    }
+
+    /// Only as many dictionaries are held as were counted, and they are counted by their files.
+    #[test]
+    fn dictionaries_that_memory_does_not_hold_together_stay_apart() {
+        let (mut builder, _root) = builder(LEAST_ARENA_BYTES);
+        for n in 0..6 {
+            add(&mut builder, &different(70_000, n * 100_000)).unwrap();
+        }
+        builder.close_segment().unwrap();
+        let sizes: Vec<(u64, u64)> =
+            builder.segments.iter().map(|(_, folder)| (folder.bytes_of(DICTIONARY), folder.bytes())).collect();
+        assert!(sizes.len() >= 3, "{sizes:?}");
+        assert!(sizes.iter().all(|(dictionary, all)| *dictionary > 70_000 && dictionary < all), "{sizes:?}");
+        // Rows that leave no room beside their own: every segment stays as it is.
+        builder.rows = u64::MAX / MERGE_ROW_BYTES / 2;
+        assert_eq!(builder.dictionaries_bytes(), LEAST_DICTIONARIES_BYTES);
+        builder.rows = 6;
+        assert_eq!(builder.dictionaries_bytes(), LEAST_ARENA_BYTES * ARENA_OVERSHOOT - 6 * MERGE_ROW_BYTES);
+        let bundle = builder.finish().unwrap();
+        assert_eq!(bundle.about["segments"].as_array().unwrap().len(), 1, "small ones fit together");
     }
 }
