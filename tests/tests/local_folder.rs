@@ -322,6 +322,11 @@ fn files_of_writers_not_named_are_noted() {
 }
 
 #[test]
+fn an_index_that_never_fits_is_dropped_and_then_noted() {
+    sidecars::an_index_that_never_fits_is_noted(&Scene::local());
+}
+
+#[test]
 fn table_statistics_are_made_of_all_files() {
     sidecars::statistics_are_made_of_all_files(&Scene::local());
 }
@@ -329,4 +334,9 @@ fn table_statistics_are_made_of_all_files() {
 #[test]
 fn a_search_leaves_out_what_delete_files_delete() {
     sidecars::deleted_rows_are_not_found(&Scene::local());
+}
+
+#[test]
+fn odd_values_are_found_by_index_and_scan_alike() {
+    sidecars::odd_values_are_found_alike(&Scene::local());
 }

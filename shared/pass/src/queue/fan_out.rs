@@ -152,8 +152,10 @@ impl DatasetRun<'_> {
                     let looked = self.loaded.looks_into_files(&found, &rules).then(|| files_and_rules(&found, &rules));
                     let fingerprint = stats.key.fingerprint(&uuid);
                     let known = looked.as_deref().and_then(|files| self.looks.find(&fingerprint, files));
-                    let known = known.filter(|_| !self.loaded.lacks_index(&found));
-                    if let Some(Look { rule, reason, .. }) = known.cloned() {
+                    let known = known.cloned();
+                    if let Some(Look { rule, reason, .. }) = known
+                        && !self.loaded.lacks_index(&found).await
+                    {
                         self.left(&stats.key, rule, reason);
                         continue;
                     }
