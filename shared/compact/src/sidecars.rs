@@ -43,7 +43,7 @@ pub struct SidecarPlan {
 
 /// Bytes of a segment of the index in memory, for a file of `rows` rows whose builders share `memory_bytes`.
 pub(crate) fn arena_bytes(columns: &SidecarColumns, rows: u64, memory_bytes: u64) -> u64 {
-    let fitting = ARENA_BYTES.into_iter().find(|arena| columns.memory(rows, *arena) <= memory_bytes);
+    let fitting = ARENA_BYTES.into_iter().find(|arena| columns.least_memory(rows, *arena) <= memory_bytes);
     fitting.unwrap_or(LEAST_ARENA_BYTES)
 }
 
@@ -399,6 +399,16 @@ mod tests {
         let (sketch, filter) = (firn_sidecar::NdvBuilder::memory(1), firn_sidecar::BloomBuilder::memory(1, 1_000_000));
         assert_eq!(again - one, filter);
         assert_eq!(two - one, DECODING_BYTES_A_COLUMN + sketch);
+    }
+
+    /// Merging an index of very many rows would take more than there is: it is built all the same, in several segments.
+    #[test]
+    fn very_many_rows_leave_the_merge_its_half() {
+        let mut counts = SidecarCounts::default();
+        let many = GroupSize { rows: 100_000_000, bytes: 1000 * MB, ..size(512) };
+        let plan = SidecarPlan::new(&dataset(", tantivy: {indexingColumns: [message]}"), &schema(), many, &mut counts);
+        let plan = plan.unwrap();
+        assert_eq!((plan.limits.arena_bytes, plan.memory_bytes()), (48 * MB, 256 * MB));
     }
 
     #[test]

@@ -76,10 +76,22 @@ impl SidecarColumns {
         needed
     }
 
-    /// Memory that the sidecars of a file of `rows` rows take while they are built, with segments of `arena_bytes`.
+    /// Memory that the sidecars of a file of `rows` rows take while they are built, with segments of `arena_bytes`, so that the index
+    /// ends as one segment.
     pub fn memory(&self, rows: u64, arena_bytes: u64) -> u64 {
         let text = if self.text.is_empty() { 0 } else { TextBuilder::memory(arena_bytes, rows) };
-        text + BloomBuilder::memory(self.bloom.len(), rows) + NdvBuilder::memory(self.ndv.len())
+        text + self.small_memory(rows)
+    }
+
+    /// Memory without which they are not all built.
+    pub fn least_memory(&self, rows: u64, arena_bytes: u64) -> u64 {
+        let text = if self.text.is_empty() { 0 } else { TextBuilder::least_memory(arena_bytes) };
+        text + self.small_memory(rows)
+    }
+
+    /// Memory of filters and sketches.
+    fn small_memory(&self, rows: u64) -> u64 {
+        BloomBuilder::memory(self.bloom.len(), rows) + NdvBuilder::memory(self.ndv.len())
     }
 }
 
@@ -214,7 +226,7 @@ impl SidecarSet {
     pub fn start(columns: &SidecarColumns, limits: SetLimits, space: &TempSpace) -> SidecarSet {
         let needed = columns.needed();
         let mut set = SidecarSet { slots: Vec::new(), dropped: Vec::new(), rows: 0 };
-        let small = BloomBuilder::memory(columns.bloom.len(), limits.rows) + NdvBuilder::memory(columns.ndv.len());
+        let small = columns.small_memory(limits.rows);
         set.begin(SidecarKind::Ndv, &columns.ndv, &needed, |columns| {
             NdvBuilder::new(columns, limits.memory_bytes).map(Builder::Ndv)
         });
@@ -222,12 +234,13 @@ impl SidecarSet {
             BloomBuilder::new(columns, limits.rows, limits.memory_bytes).map(Builder::Bloom)
         });
         set.begin(SidecarKind::Text, &columns.text, &needed, |columns| {
-            let needed_bytes = TextBuilder::memory(limits.arena_bytes, limits.rows) + small;
+            let needed_bytes = TextBuilder::least_memory(limits.arena_bytes) + small;
             if needed_bytes > limits.memory_bytes {
                 let what = format!("a full-text index of {} rows", limits.rows);
                 return Err(SidecarError::OverBudget { what, needed_bytes, budget_bytes: limits.memory_bytes });
             }
-            TextBuilder::new(columns, limits.arena_bytes, space).map(|builder| Builder::Text(Box::new(builder)))
+            let builder = TextBuilder::new(columns, limits.arena_bytes, space)?;
+            Ok(Builder::Text(Box::new(builder.with_memory(limits.memory_bytes - small))))
         });
         set
     }
