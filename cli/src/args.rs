@@ -154,7 +154,7 @@ pub(crate) struct InspectArgs {
     /// Needed for a blob: its credential stands there
     #[command(flatten)]
     pub(crate) config: WithConfig,
-    /// Path or URL of the sidecar
+    /// Path or URL of the sidecar, note (.none) or table statistics (.stats)
     pub(crate) sidecar: String,
 }
 
@@ -164,7 +164,7 @@ pub(crate) struct SearchArgs {
     pub(crate) over: OverDatasets,
     /// What to look for: words (all of them), "phrases", AND, OR, NOT or -, brackets, COLUMN:word
     pub(crate) query: String,
-    /// At most this many rows
+    /// At most this many rows; the summary says when more match
     #[arg(long, value_name = "ROWS")]
     pub(crate) limit: Option<u64>,
     /// Look at every row, whatever indexes there are

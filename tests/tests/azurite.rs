@@ -285,3 +285,8 @@ fn table_statistics_are_made_of_all_files() {
 fn a_search_leaves_out_what_delete_files_delete() {
     sidecars::deleted_rows_are_not_found(&Scene::azurite(Azurite::shared(), "deleted"));
 }
+
+#[test]
+fn odd_values_are_found_by_index_and_scan_alike() {
+    sidecars::odd_values_are_found_alike(&Scene::azurite(Azurite::shared(), "odd-values"));
+}

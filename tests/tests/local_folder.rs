@@ -322,6 +322,11 @@ fn files_of_writers_not_named_are_noted() {
 }
 
 #[test]
+fn an_index_that_never_fits_is_dropped_and_then_noted() {
+    sidecars::an_index_that_never_fits_is_noted(&Scene::local());
+}
+
+#[test]
 fn table_statistics_are_made_of_all_files() {
     sidecars::statistics_are_made_of_all_files(&Scene::local());
 }
@@ -350,4 +355,9 @@ fn partitions_that_look_alike_keep_their_own_rows() {
     assert_eq!(scene.lake.alike_partitions(TABLE, 0), before);
     assert_eq!(scene.inspect()["files"].as_array().unwrap().len(), 40);
     scene.check_converged(&["--dataset", "readings", "--full"]);
+}
+
+#[test]
+fn odd_values_are_found_by_index_and_scan_alike() {
+    sidecars::odd_values_are_found_alike(&Scene::local());
 }

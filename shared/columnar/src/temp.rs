@@ -159,7 +159,12 @@ struct BudgetUsedUp {
 
 /// The bytes that would have been needed, when `error` says that the budget (not the disk) was used up.
 pub(crate) fn needed_bytes(error: &io::Error) -> Option<u64> {
-    error.get_ref()?.downcast_ref::<BudgetUsedUp>().map(|full| full.needed_bytes)
+    used_up(error).map(|(needed_bytes, _)| needed_bytes)
+}
+
+/// The bytes that would have been needed and those that are allowed, when `error` says that the budget (not the disk) was used up.
+pub fn used_up(error: &io::Error) -> Option<(u64, u64)> {
+    error.get_ref()?.downcast_ref::<BudgetUsedUp>().map(|full| (full.needed_bytes, full.budget_bytes))
 }
 
 /// Writes a temporary file within the budget. A full disk and a used-up budget are the same to the caller: an I/O error of kind

@@ -1,18 +1,20 @@
 //! Text indexes for data files that are not merged: beside them, without writing them again (compactor specification, "Text index backfill").
 //!
 //! A file gets an index once. One that cannot have one, or was written by somebody whose files get none, gets a note `<uuid>.none` with the
-//! reason, so that no later pass reads it again. What may go better another time (disk, memory, the store) leaves neither.
+//! reason and what that rests on, so that no later pass reads it again before something has changed. What may go better another time (a full
+//! disk, the store) leaves neither.
 
 mod build;
+mod settled;
 
 use std::collections::HashSet;
 
 use firn_config::Dataset;
 use firn_model::{BlobId, FileFacts, Outcome, Rule};
 use firn_plan::IndexNeed;
-use firn_sidecar::identity::{FOLDER, marker_id};
+use firn_sidecar::identity::marker_id;
 use firn_sidecar::note::NOTE_ENDING;
-use firn_sidecar::{Built, DataFile, NoIndex, SidecarColumns, SidecarError, SidecarKind, sidecar_id};
+use firn_sidecar::{Built, DataFile, DecidedOn, NoIndex, SidecarColumns, SidecarError, SidecarKind, sidecar_id};
 use firn_storage::{BlobStore, StorageError};
 use firn_table::{LoadedTable, sidecar_uuid};
 use firn_telemetry::SidecarCounts;
@@ -24,6 +26,7 @@ use crate::partition::{PartitionJob, Prepared, Unprepared, prepare};
 use crate::report::PartitionReport;
 use crate::services::Services;
 use build::{IndexWork, Verdict};
+pub use settled::{SettledFiles, decided_on};
 
 /// Files that the store is asked about at once.
 const ASKED_AT_ONCE: usize = 16;
@@ -32,27 +35,6 @@ const ASKED_AT_ONCE: usize = 16;
 pub fn backfills(rule: Rule, dataset: &Dataset) -> bool {
     let asks = matches!(rule, Rule::Schedule | Rule::Manual | Rule::Full | Rule::Backfill);
     asks && !dataset.indexing_columns.is_empty()
-}
-
-/// The UUIDs of all data files of a table that have a text index or a note, by one listing.
-///
-/// # Errors
-/// What the store says.
-pub async fn settled_files(store: &dyn BlobStore, location: &BlobId) -> Result<HashSet<Uuid>, StorageError> {
-    let prefix = location.with_key(format!("{}/{FOLDER}/", location.key.trim_end_matches('/')));
-    let mut listing = store.list(&prefix);
-    let mut found = HashSet::new();
-    while let Some(blob) = listing.try_next().await? {
-        found.extend(settled_uuid(&blob.id.key[prefix.key.len()..]));
-    }
-    Ok(found)
-}
-
-/// The UUID in the name of an index or a note.
-fn settled_uuid(name: &str) -> Option<Uuid> {
-    let (stem, ending) = name.split_once('.')?;
-    let settles = ending == SidecarKind::Text.extension() || ending == NOTE_ENDING;
-    if settles { Uuid::try_parse(stem).ok() } else { None }
 }
 
 /// Indexes the files of a partition that were there `before` the run began and have no index yet: those that the run wrote itself had
@@ -145,7 +127,8 @@ async fn run(
     }
     let location = table.blob_id(table.location()).map_err(|error| error.to_string())?;
     let files: Vec<FileFacts> = facts.files.into_iter().filter(|file| before.contains(&file.path)).collect();
-    let files = missing(&table, &location, files, settings.target_bytes).await?;
+    let now = decided_on(job.dataset, &columns);
+    let files = missing(&table, &location, files, settings.target_bytes, &now).await?;
     for (at, file) in files.iter().enumerate() {
         if services.stop.is_set() || control.is_past_deadline() {
             done.waiting = files.len() - at;
@@ -156,7 +139,7 @@ async fn run(
             Ok(work) => work.run_on_own_thread().await,
             Err(reason) => Verdict::Later(reason),
         };
-        settle(&table, &location, file, verdict, done).await?;
+        settle(&table, &location, file, verdict, &now, done).await?;
     }
     Ok(())
 }
@@ -167,29 +150,17 @@ async fn missing(
     location: &BlobId,
     files: Vec<FileFacts>,
     target_bytes: u64,
+    now: &DecidedOn,
 ) -> Result<Vec<FileFacts>, String> {
     let asked = stream::iter(files).map(async |file| {
         let need = IndexNeed::of(&file, target_bytes, false);
         if need != IndexNeed::Missing {
             return Ok(None);
         }
-        let settled = is_settled(table, location, &file).await?;
+        let settled = settled::is_settled(table, location, &file, now).await?;
         Ok::<_, String>((!settled).then_some(file))
     });
     asked.buffered(ASKED_AT_ONCE).try_filter_map(async |file| Ok(file)).try_collect().await
-}
-
-async fn is_settled(table: &LoadedTable, location: &BlobId, file: &FileFacts) -> Result<bool, String> {
-    let id = table.blob_id(&file.path).map_err(|error| error.to_string())?;
-    let uuid = sidecar_uuid(&id);
-    for place in [sidecar_id(location, &uuid, SidecarKind::Text), marker_id(location, &uuid, NOTE_ENDING)] {
-        match table.blobs().properties(&place).await {
-            Ok(_) => return Ok(true),
-            Err(StorageError::NotFound { .. }) => {}
-            Err(error) => return Err(error.to_string()),
-        }
-    }
-    Ok(false)
 }
 
 /// Writes the index or the note of a file.
@@ -198,6 +169,7 @@ async fn settle(
     location: &BlobId,
     file: &FileFacts,
     verdict: Verdict,
+    now: &DecidedOn,
     done: &mut Done,
 ) -> Result<(), String> {
     let id = table.blob_id(&file.path).map_err(|error| error.to_string())?;
@@ -215,10 +187,9 @@ async fn settle(
         },
         Verdict::Note(reason) => {
             done.explain(reason.clone());
-            let note = NoIndex::new(data, reason);
+            let note = NoIndex::new(data, reason, now.clone());
             match note.write(store, &marker_id(location, &uuid, NOTE_ENDING)).await {
                 Ok(()) => done.counts.noted += 1,
-                Err(SidecarError::Storage(StorageError::AlreadyExists { .. })) => {}
                 Err(error) => done.drop_one(error.to_string()),
             }
         }
@@ -244,37 +215,7 @@ async fn write(
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use firn_storage::{MemoryStore, PutCondition};
-
     use super::*;
-
-    const UUID: &str = "6f1c0f5e-5a37-4f0a-9d7e-0a1b2c3d4e5f";
-    const OTHER: &str = "6f1c0f5e-5a37-4f0a-9d7e-0a1b2c3d4e60";
-    const THIRD: &str = "6f1c0f5e-5a37-4f0a-9d7e-0a1b2c3d4e61";
-
-    #[tokio::test]
-    async fn an_index_or_a_note_settles_a_file_and_no_other_sidecar_does() {
-        let store = MemoryStore::default();
-        let location = BlobId::local("/wh/t/");
-        for name in [
-            format!("{UUID}.tantivy"),
-            format!("{UUID}.bloom"),
-            format!("{OTHER}.none"),
-            format!("{THIRD}.ndv"),
-            "notes.none".into(),
-        ] {
-            let id = BlobId::local(format!("/wh/t/_firn/{name}"));
-            store.put(&id, Bytes::from_static(b"x"), PutCondition::Any).await.unwrap();
-        }
-        let other_table = BlobId::local(format!("/wh/t2/_firn/{THIRD}.none"));
-        store.put(&other_table, Bytes::new(), PutCondition::Any).await.unwrap();
-        let mut found: Vec<String> =
-            settled_files(&store, &location).await.unwrap().iter().map(Uuid::to_string).collect();
-        found.sort();
-        assert_eq!(found, [UUID, OTHER]);
-        assert!(settled_files(&store, &BlobId::local("/wh/none")).await.unwrap().is_empty());
-    }
 
     #[test]
     fn what_was_done_is_told_where_the_partition_is_told() {

@@ -23,8 +23,10 @@ use tokio::runtime::Handle;
 
 /// Bytes of a segment of the index in memory; the first that fits is taken.
 const ARENA_BYTES: [u64; 4] = [48 << 20, 32 << 20, 24 << 20, LEAST_ARENA_BYTES];
-/// What decoding and uploading take besides: a batch, the pages that it stands in, a block.
-const WORKING_BYTES: u64 = 16 << 20;
+/// What decoding and uploading take besides: a batch, a block.
+const WORKING_BYTES: u64 = 10 << 20;
+/// What decoding takes for each of the columns, which are read side by side: a dictionary and a page.
+const DECODING_BYTES_A_COLUMN: u64 = 3 << 20;
 /// Row groups of the wanted columns held at once: one in work, one waiting.
 const GROUPS: u64 = 2;
 
@@ -41,7 +43,7 @@ pub struct SidecarPlan {
 
 /// Bytes of a segment of the index in memory, for a file of `rows` rows whose builders share `memory_bytes`.
 pub(crate) fn arena_bytes(columns: &SidecarColumns, rows: u64, memory_bytes: u64) -> u64 {
-    let fitting = ARENA_BYTES.into_iter().find(|arena| columns.memory(rows, *arena) <= memory_bytes);
+    let fitting = ARENA_BYTES.into_iter().find(|arena| columns.least_memory(rows, *arena) <= memory_bytes);
     fitting.unwrap_or(LEAST_ARENA_BYTES)
 }
 
@@ -109,7 +111,8 @@ impl SidecarPlan {
         }
         let needed = columns.needed();
         let places = needed.iter().filter_map(|column| schema.index_of(&column.name).ok()).collect();
-        let held = WORKING_BYTES + GROUPS * group.row_group_bytes;
+        let decoding = DECODING_BYTES_A_COLUMN * needed.len() as u64;
+        let held = WORKING_BYTES + decoding + GROUPS * group.row_group_bytes;
         // The merge needs its share; without it there is nothing to build sidecars of.
         let share = (group.memory_bytes / 2).saturating_sub(held);
         let rows = group.output_rows();
@@ -382,6 +385,30 @@ mod tests {
             let plan = plan(ALL, memory_mb).0.unwrap();
             assert!(plan.memory_bytes() <= memory_mb * MB / 2, "{memory_mb}: {}", plan.memory_bytes());
         }
+    }
+
+    /// Every column that is decoded counts, once for all of its sidecars.
+    #[test]
+    fn more_columns_take_more_memory() {
+        let memory = |keys: &str| plan(keys, 2048).0.unwrap().memory_bytes();
+        let (one, again, two) = (
+            memory(", ndvColumns: [id]"),
+            memory(", bloomFilterColumns: [id], ndvColumns: [id]"),
+            memory(", ndvColumns: [id, message]"),
+        );
+        let (sketch, filter) = (firn_sidecar::NdvBuilder::memory(1), firn_sidecar::BloomBuilder::memory(1, 1_000_000));
+        assert_eq!(again - one, filter);
+        assert_eq!(two - one, DECODING_BYTES_A_COLUMN + sketch);
+    }
+
+    /// Merging an index of very many rows would take more than there is: it is built all the same, in several segments.
+    #[test]
+    fn very_many_rows_leave_the_merge_its_half() {
+        let mut counts = SidecarCounts::default();
+        let many = GroupSize { rows: 100_000_000, bytes: 1000 * MB, ..size(512) };
+        let plan = SidecarPlan::new(&dataset(", tantivy: {indexingColumns: [message]}"), &schema(), many, &mut counts);
+        let plan = plan.unwrap();
+        assert_eq!((plan.limits.arena_bytes, plan.memory_bytes()), (48 * MB, 256 * MB));
     }
 
     #[test]

@@ -18,9 +18,14 @@ impl Dataset {
     /// and lower case alike.
     pub fn backfills_files_of(&self, created_by: &str) -> bool {
         let found = |pattern: &str| compile(pattern).is_ok_and(|pattern| pattern.is_match(created_by));
+        self.backfill_patterns().into_iter().any(found)
+    }
+
+    /// The patterns of `backfillWriters`, those of Firn and its ingestor without the key.
+    pub fn backfill_patterns(&self) -> Vec<&str> {
         match &self.backfill_writers[..] {
-            [] => DEFAULT.into_iter().any(found),
-            own => own.iter().any(|pattern| found(pattern)),
+            [] => DEFAULT.to_vec(),
+            own => own.iter().map(String::as_str).collect(),
         }
     }
 }

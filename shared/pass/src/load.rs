@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use firn_compact::backfill::{backfills, settled_files};
+use firn_compact::backfill::{SettledFiles, backfills, decided_on};
 use firn_compact::{TableTime, ineffective_properties, only_if_writable, plan_settings, prove_key_ranges};
 use firn_config::{Config, Dataset};
-use firn_model::{FileFacts, LeftReason, PartitionKey, RowOrder, Rule};
+use firn_model::{LeftReason, PartitionKey, RowOrder, Rule};
 use firn_plan::{
     Counts, Explanation, PartitionDecision, PartitionFiles, PlanSettings, TableRules, counts_of, explain_partition,
     left_by_counts, plan_backfill, plan_by_strongest, wants_key_ranges,
@@ -13,9 +13,8 @@ use firn_plan::{
 use firn_sidecar::SidecarColumns;
 use firn_table::{
     Catalog, LoadedTable, NextStep, OrderColumns, PartitionFacts, PartitionFilter, PartitionStats, PartitionTerm,
-    SizeLimits, TableError, TableIdent, partition_facts, partition_label, partition_stats, row_order, sidecar_uuid,
+    SizeLimits, TableError, TableIdent, partition_facts, partition_label, partition_stats, row_order,
 };
-use uuid::Uuid;
 
 use crate::report::{PassError, PlannedPartition};
 use crate::request::ManualRequest;
@@ -32,8 +31,8 @@ pub(crate) struct LoadedDataset<'a> {
     pub(crate) stats: Vec<PartitionStats>,
     settings: PlanSettings,
     time: TableTime,
-    /// UUIDs of files with a text index or a note, in a pass that looks for those without.
-    indexed: Option<HashSet<Uuid>>,
+    /// Files with a text index or a note, in a pass that looks for those without.
+    indexed: Option<SettledFiles>,
 }
 
 /// Why nothing of a table is planned.
@@ -120,7 +119,7 @@ impl<'a> LoadedDataset<'a> {
         let partition = PartitionFiles { files: &facts.files, deletes: &facts.deletes, time };
         let (rule, decision) = plan_by_strongest(partition, &self.rules(), &self.settings, rules);
         match only_if_writable(decision, &self.table, &self.dataset.branch, &facts.key) {
-            left @ PartitionDecision::Left(_) => match self.backfill(facts) {
+            left @ PartitionDecision::Left(_) => match self.backfill(facts).await {
                 Some(decision) => (Rule::Backfill, decision),
                 None => (rule, left),
             },
@@ -133,18 +132,16 @@ impl<'a> LoadedDataset<'a> {
         self.indexed.is_some()
     }
 
-    /// Whether files of a partition have neither text index nor note, in a pass that looks for those.
-    pub(crate) fn lacks_index(&self, facts: &PartitionFacts) -> bool {
-        self.backfill(facts).is_some()
+    /// Whether files of a partition have neither text index nor a note that holds, in a pass that looks for those.
+    pub(crate) async fn lacks_index(&self, facts: &PartitionFacts) -> bool {
+        self.backfill(facts).await.is_some()
     }
 
     /// What is to be indexed in a partition of which nothing is merged.
-    fn backfill(&self, facts: &PartitionFacts) -> Option<PartitionDecision> {
-        let indexed = self.indexed.as_ref()?;
-        // A path that names no blob cannot be read either.
-        let settled =
-            |file: &FileFacts| self.table.blob_id(&file.path).map_or(true, |id| indexed.contains(&sidecar_uuid(&id)));
-        plan_backfill(&facts.files, self.dataset.compaction.target_size_mb << 20, settled)
+    async fn backfill(&self, facts: &PartitionFacts) -> Option<PartitionDecision> {
+        let target_bytes = self.dataset.compaction.target_size_mb << 20;
+        let settled = self.indexed.as_ref()?.of(&self.table, &facts.files, target_bytes).await;
+        plan_backfill(&facts.files, target_bytes, |file| settled.contains(&file.path))
     }
 
     /// What every predicate says of a partition.
@@ -195,17 +192,18 @@ impl<'a> LoadedDataset<'a> {
 }
 
 /// Which files have a text index or a note; None when the pass does not ask.
-async fn indexed(table: &LoadedTable, dataset: &Dataset, rules: &[Rule]) -> Result<Option<HashSet<Uuid>>, PassError> {
+async fn indexed(table: &LoadedTable, dataset: &Dataset, rules: &[Rule]) -> Result<Option<SettledFiles>, PassError> {
     let asks = rules.iter().any(|rule| backfills(*rule, dataset));
     if !asks || !table.is_enabled() || table.read_only.is_some() {
         return Ok(None);
     }
     let schema = table.arrow_schema().map_err(pass_error)?;
-    if SidecarColumns::resolve(&schema, &dataset.indexing_columns, &[], &[]).is_empty() {
+    let columns = SidecarColumns::resolve(&schema, &dataset.indexing_columns, &[], &[]);
+    if columns.is_empty() {
         return Ok(None);
     }
     let location = table.blob_id(table.location()).map_err(pass_error)?;
-    let listed = settled_files(&**table.blobs(), &location).await;
+    let listed = SettledFiles::list(&**table.blobs(), &location, decided_on(dataset, &columns)).await;
     listed.map(Some).map_err(|error| PassError::Unavailable(error.to_string()))
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use firn_columnar::ColumnarError;
+use firn_columnar::temp::used_up;
 use firn_model::BlobId;
 use firn_storage::StorageError;
 
@@ -27,7 +28,7 @@ pub enum SidecarError {
     /// The store could not be read or written. Next: try again, or do without.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The sidecar would take more than it may. Next: do without it.
+    /// The sidecar would take more than it may, of memory or of temporary disk. Next: do without it; it does not fit the next time either.
     #[error("{what} needs {needed_bytes} bytes, {budget_bytes} are allowed: raise memoryMb or tempDiskMb")]
     OverBudget {
         /// What needs them.
@@ -37,7 +38,7 @@ pub enum SidecarError {
         /// Bytes allowed.
         budget_bytes: u64,
     },
-    /// Temporary disk is full or fails. Next: do without this sidecar.
+    /// The disk itself is full or fails. Next: do without this sidecar; another time there may be room.
     #[error("temporary disk: {0}")]
     Disk(#[from] io::Error),
     /// A column cannot have this kind of sidecar. Next: correct the configuration.
@@ -77,9 +78,14 @@ impl SidecarError {
 impl From<tantivy::TantivyError> for SidecarError {
     fn from(error: tantivy::TantivyError) -> SidecarError {
         match error {
-            tantivy::TantivyError::IoError(error) => {
-                SidecarError::Disk(io::Error::new(error.kind(), error.to_string()))
-            }
+            tantivy::TantivyError::IoError(error) => match used_up(&error) {
+                Some((needed_bytes, budget_bytes)) => SidecarError::OverBudget {
+                    what: "the temporary files of a full-text index".into(),
+                    needed_bytes,
+                    budget_bytes,
+                },
+                None => SidecarError::Disk(io::Error::new(error.kind(), error.to_string())),
+            },
             other => SidecarError::Failed(format!("full-text index: {other}")),
         }
     }

@@ -76,10 +76,22 @@ impl SidecarColumns {
         needed
     }
 
-    /// Memory that the sidecars of a file of `rows` rows take while they are built, with segments of `arena_bytes`.
+    /// Memory that the sidecars of a file of `rows` rows take while they are built, with segments of `arena_bytes`, so that the index
+    /// ends as one segment.
     pub fn memory(&self, rows: u64, arena_bytes: u64) -> u64 {
         let text = if self.text.is_empty() { 0 } else { TextBuilder::memory(arena_bytes, rows) };
-        text + BloomBuilder::memory(self.bloom.len(), rows) + NdvBuilder::memory(self.ndv.len())
+        text + self.small_memory(rows)
+    }
+
+    /// Memory without which they are not all built.
+    pub fn least_memory(&self, rows: u64, arena_bytes: u64) -> u64 {
+        let text = if self.text.is_empty() { 0 } else { TextBuilder::least_memory(arena_bytes) };
+        text + self.small_memory(rows)
+    }
+
+    /// Memory of filters and sketches.
+    fn small_memory(&self, rows: u64) -> u64 {
+        BloomBuilder::memory(self.bloom.len(), rows) + NdvBuilder::memory(self.ndv.len())
     }
 }
 
@@ -153,6 +165,12 @@ enum Builder {
     Text(Box<TextBuilder>),
     Bloom(BloomBuilder),
     Ndv(NdvBuilder),
+    /// As a library that does not like a value, or the end.
+    #[cfg(test)]
+    Panics {
+        kind: SidecarKind,
+        at_the_end: bool,
+    },
 }
 
 impl Builder {
@@ -161,6 +179,8 @@ impl Builder {
             Builder::Text(_) => SidecarKind::Text,
             Builder::Bloom(_) => SidecarKind::Bloom,
             Builder::Ndv(_) => SidecarKind::Ndv,
+            #[cfg(test)]
+            Builder::Panics { kind, .. } => *kind,
         }
     }
 
@@ -169,6 +189,10 @@ impl Builder {
             Builder::Text(builder) => builder.add(arrays),
             Builder::Bloom(builder) => builder.add(arrays),
             Builder::Ndv(builder) => builder.add(arrays),
+            #[cfg(test)]
+            Builder::Panics { at_the_end: true, .. } => Ok(()),
+            #[cfg(test)]
+            Builder::Panics { .. } => panic!("a value that the library does not like"),
         }
     }
 
@@ -177,6 +201,8 @@ impl Builder {
             Builder::Text(builder) => builder.finish().map(BuiltContent::Bundle),
             Builder::Bloom(builder) => builder.finish().map(BuiltContent::Bundle),
             Builder::Ndv(builder) => Ok(BuiltContent::Ndv(builder.finish())),
+            #[cfg(test)]
+            Builder::Panics { .. } => panic!("an end that the library does not like"),
         }
     }
 }
@@ -200,7 +226,7 @@ impl SidecarSet {
     pub fn start(columns: &SidecarColumns, limits: SetLimits, space: &TempSpace) -> SidecarSet {
         let needed = columns.needed();
         let mut set = SidecarSet { slots: Vec::new(), dropped: Vec::new(), rows: 0 };
-        let small = BloomBuilder::memory(columns.bloom.len(), limits.rows) + NdvBuilder::memory(columns.ndv.len());
+        let small = columns.small_memory(limits.rows);
         set.begin(SidecarKind::Ndv, &columns.ndv, &needed, |columns| {
             NdvBuilder::new(columns, limits.memory_bytes).map(Builder::Ndv)
         });
@@ -208,12 +234,13 @@ impl SidecarSet {
             BloomBuilder::new(columns, limits.rows, limits.memory_bytes).map(Builder::Bloom)
         });
         set.begin(SidecarKind::Text, &columns.text, &needed, |columns| {
-            let needed_bytes = TextBuilder::memory(limits.arena_bytes, limits.rows) + small;
+            let needed_bytes = TextBuilder::least_memory(limits.arena_bytes) + small;
             if needed_bytes > limits.memory_bytes {
                 let what = format!("a full-text index of {} rows", limits.rows);
                 return Err(SidecarError::OverBudget { what, needed_bytes, budget_bytes: limits.memory_bytes });
             }
-            TextBuilder::new(columns, limits.arena_bytes, space).map(|builder| Builder::Text(Box::new(builder)))
+            let builder = TextBuilder::new(columns, limits.arena_bytes, space)?;
+            Ok(Builder::Text(Box::new(builder.with_memory(limits.memory_bytes - small))))
         });
         set
     }
@@ -366,6 +393,38 @@ mod tests {
         let set = SidecarSet::start(&columns, little, &full);
         let (_, dropped) = set.finish(0);
         assert!(matches!(dropped[0].error, SidecarError::OverBudget { .. }), "{dropped:?}");
+    }
+
+    /// Each of the three may panic, at a value or at the end: it is dropped with what the library said, and the other two are built.
+    #[test]
+    fn a_panic_of_a_library_drops_that_sidecar_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let space = TempSpace::create(root.path(), 1 << 30).unwrap();
+        let columns = SidecarColumns::resolve(&schema(), &names(&["message"]), &names(&["id"]), &names(&["id"]));
+        for kind in SidecarKind::ALL {
+            for at_the_end in [false, true] {
+                let mut set = SidecarSet::start(&columns, limits(), &space);
+                let slot = set.slots.iter_mut().find(|slot| slot.builder.kind() == kind).unwrap();
+                slot.builder = Builder::Panics { kind, at_the_end };
+                set.add(&arrays(500));
+                set.add(&arrays(500));
+                let (built, dropped) = set.finish(1000);
+                let others: Vec<SidecarKind> = [SidecarKind::Ndv, SidecarKind::Bloom, SidecarKind::Text]
+                    .into_iter()
+                    .filter(|other| *other != kind)
+                    .collect();
+                assert_eq!(kinds(&built), others);
+                let [Dropped { kind: of, error }] = &dropped[..] else { panic!("{dropped:?}") };
+                let what = if at_the_end {
+                    "finishing a sidecar panicked: an end that the library does not like"
+                } else {
+                    "building a sidecar panicked: a value that the library does not like"
+                };
+                assert_eq!((*of, error.to_string()), (kind, what.to_owned()));
+                drop(built);
+                assert_eq!(space.used_bytes(), 0, "nothing is left on temporary disk");
+            }
+        }
     }
 
     #[test]

@@ -26,10 +26,35 @@ const READ_BYTES_A_COLUMN: u64 = 16 << 20;
 pub(super) enum Verdict {
     /// This is its index.
     Built(Box<Built>),
-    /// It gets none, now or later.
+    /// It gets none as long as the configuration is what it is.
     Note(String),
     /// It gets none in this run.
     Later(String),
+}
+
+impl Verdict {
+    /// What an index that could not be built means for its file. An index is built alone, with all memory and temporary disk of a job: one
+    /// that does not fit then does not fit another time.
+    fn of_building(error: &SidecarError) -> Verdict {
+        match error {
+            SidecarError::Disk(_) | SidecarError::Storage(_) => Verdict::Later(error.to_string()),
+            SidecarError::OverBudget { .. }
+            | SidecarError::Absent { .. }
+            | SidecarError::Unusable { .. }
+            | SidecarError::Unsupported { .. }
+            | SidecarError::Failed(_) => Verdict::Note(error.to_string()),
+        }
+    }
+
+    /// The same for a file that could not be read.
+    fn of_reading(error: &ColumnarError) -> Verdict {
+        match error {
+            ColumnarError::Read { .. } | ColumnarError::Disk { .. } | ColumnarError::Usage { .. } => {
+                Verdict::Later(error.to_string())
+            }
+            error => Verdict::Note(error.to_string()),
+        }
+    }
 }
 
 /// Everything that the thread needs.
@@ -83,22 +108,16 @@ impl IndexWork {
     pub(super) async fn run_on_own_thread(self) -> Verdict {
         match tokio::task::spawn_blocking(move || self.run()).await {
             Ok(verdict) => verdict,
-            // The libraries' panics are caught where they are called; this one is ours, and may be the file's.
-            Err(panic) => Verdict::Later(format!("building ended by a fault of the program: {panic}")),
+            // The libraries' panics are caught where they are called; this one is ours, and the same file would meet it at every pass.
+            Err(panic) if panic.is_panic() => {
+                Verdict::Note(format!("building ended by a fault of the program: {panic}"))
+            }
+            Err(cancelled) => Verdict::Later(cancelled.to_string()),
         }
     }
 
     fn run(&self) -> Verdict {
-        match self.build() {
-            Ok(verdict) => verdict,
-            Err(
-                error @ (ColumnarError::Read { .. }
-                | ColumnarError::Disk { .. }
-                | ColumnarError::OverBudget { .. }
-                | ColumnarError::Usage { .. }),
-            ) => Verdict::Later(error.to_string()),
-            Err(error) => Verdict::Note(error.to_string()),
-        }
+        self.build().unwrap_or_else(|error| Verdict::of_reading(&error))
     }
 
     fn build(&self) -> Result<Verdict, ColumnarError> {
@@ -137,13 +156,49 @@ impl IndexWork {
         let (mut built, dropped) = set.finish(self.file.rows);
         Ok(match (built.pop(), dropped.into_iter().next()) {
             (Some(built), _) => Verdict::Built(Box::new(built)),
-            (None, Some(dropped)) => match dropped.error {
-                error @ (SidecarError::Disk(_) | SidecarError::OverBudget { .. } | SidecarError::Storage(_)) => {
-                    Verdict::Later(error.to_string())
-                }
-                error => Verdict::Note(error.to_string()),
-            },
+            (None, Some(dropped)) => Verdict::of_building(&dropped.error),
             (None, None) => Verdict::Later("no index was asked for".into()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use firn_model::BlobId;
+    use firn_storage::StorageError;
+
+    use super::*;
+
+    fn is_noted(verdict: &Verdict) -> bool {
+        matches!(verdict, Verdict::Note(_))
+    }
+
+    #[test]
+    fn what_does_not_fit_and_what_is_wrong_with_the_file_is_noted_and_what_may_pass_is_not() {
+        let over =
+            || SidecarError::OverBudget { what: "an index".into(), needed_bytes: 2 << 20, budget_bytes: 1 << 20 };
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let away = || StorageError::NotFound { blob: Box::new(BlobId::local("/a")) };
+        for (error, noted) in [
+            (over(), true),
+            (SidecarError::Failed("building a sidecar panicked: index out of bounds".into()), true),
+            (SidecarError::Disk(full()), false),
+            (SidecarError::Storage(away()), false),
+        ] {
+            let verdict = Verdict::of_building(&error);
+            assert_eq!(is_noted(&verdict), noted, "{error}");
+            let (Verdict::Note(reason) | Verdict::Later(reason)) = verdict else { panic!("{error}") };
+            assert_eq!(reason, error.to_string());
+        }
+        for (error, noted) in [
+            (ColumnarError::OverBudget { what: "rows".into(), needed_bytes: 2, budget_bytes: 1 }, true),
+            (ColumnarError::NoFieldIds { file: "a".into() }, true),
+            (ColumnarError::Disk { path: "/tmp".into(), source: full() }, false),
+            (ColumnarError::Usage { detail: "no".into() }, false),
+        ] {
+            assert_eq!(is_noted(&Verdict::of_reading(&error)), noted, "{error}");
+        }
     }
 }

@@ -149,7 +149,7 @@ impl DatasetRun<'_> {
                     && let Some(stats) = rest.next()
                 {
                     let Some(mut found) = facts.remove(&*stats.key) else { continue };
-                    if room.is_for_indexes() && !room.holds_more(held.len()) && !self.loaded.lacks_index(&found) {
+                    if room.is_for_indexes() && !room.holds_more(held.len()) && !self.loaded.lacks_index(&found).await {
                         self.wait(&[stats], &uuid);
                         continue;
                     }
@@ -158,8 +158,10 @@ impl DatasetRun<'_> {
                     let looked = self.loaded.looks_into_files(&found, &rules).then(|| files_and_rules(&found, &rules));
                     let fingerprint = stats.key.fingerprint(&uuid);
                     let known = looked.as_deref().and_then(|files| self.looks.find(&fingerprint, files));
-                    let known = known.filter(|_| !self.loaded.lacks_index(&found));
-                    if let Some(Look { rule, reason, .. }) = known.cloned() {
+                    let known = known.cloned();
+                    if let Some(Look { rule, reason, .. }) = known
+                        && !self.loaded.lacks_index(&found).await
+                    {
                         self.left(&stats.key, rule, reason);
                         continue;
                     }

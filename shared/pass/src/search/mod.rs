@@ -64,6 +64,8 @@ pub struct SearchSummary {
     pub by_index: u64,
     /// Those whose rows were all looked at.
     pub by_scan: u64,
+    /// Whether more rows match than the limit let through. The files behind them were not looked at.
+    pub cut: bool,
 }
 
 /// Searches the head of a dataset's branch. `found` is called for each row, file by file; it says whether more are wanted.
@@ -93,14 +95,16 @@ pub async fn search(
     for PartitionFacts { files, deletes: of_partition, .. } in partitions {
         let of_partition = deletes.read(of_partition, &files).await?;
         for file in files {
-            let left = request.limit.map(|limit| limit.saturating_sub(summary.rows));
-            if left == Some(0) {
-                return Ok(summary);
-            }
             summary.files += 1;
+            // One row more than is told: whether there is one says whether the answer is cut.
+            let left = request.limit.map(|limit| limit.saturating_sub(summary.rows).saturating_add(1));
             let rows = search.file(&file, of_partition.of(&file), left, &mut summary).await?;
-            summary.rows += rows.len() as u64;
             for (row, values) in rows {
+                if request.limit == Some(summary.rows) {
+                    summary.cut = true;
+                    return Ok(summary);
+                }
+                summary.rows += 1;
                 found(FoundRow { dataset: dataset.name.clone(), path: file.path.clone(), row, values });
             }
         }

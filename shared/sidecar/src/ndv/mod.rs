@@ -2,6 +2,7 @@
 //! `apache-datasketches-theta-v1`).
 
 mod puffin;
+mod statistics;
 mod union;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::error::SidecarError;
 use crate::identity::{DataFile, SidecarColumn};
 use crate::values::{Form, each_value};
 pub use puffin::{OfSnapshot, PuffinBlob, THETA};
+pub use statistics::StatisticsSketches;
 pub use union::{NdvUnion, SnapshotSketches};
 
 /// The sketch of a column of one data file, as it is read.
@@ -171,12 +173,7 @@ impl NdvSidecar {
     /// # Errors
     /// As [`NdvSidecar::open`].
     pub async fn open_any(store: Arc<dyn BlobStore>, id: &BlobId) -> Result<NdvSidecar, SidecarError> {
-        let size = store.properties(id).await.map_err(SidecarError::of_read)?.size;
-        if size > MOST_BYTES {
-            return Err(SidecarError::unusable(id, format!("{size} bytes are too many for sketches")));
-        }
-        let bytes = store.read(id, 0..size).await.map_err(SidecarError::of_read)?;
-        let (blobs, data) = puffin::read(id, &bytes)?;
+        let (blobs, data) = puffin::read(id, &whole(&*store, id).await?)?;
         Ok(NdvSidecar { data, blobs, id: id.clone() })
     }
 
@@ -196,7 +193,7 @@ impl NdvSidecar {
     /// [`SidecarError::Unusable`] for bytes that are no sketch.
     pub fn sketch(&self, field_id: i32) -> Result<Option<CompactThetaSketch>, SidecarError> {
         let blob = self.blobs.iter().find(|blob| blob.fields == [field_id]);
-        blob.map(|blob| self.decode(blob)).transpose()
+        blob.map(|blob| decode(&self.id, blob)).transpose()
     }
 
     /// The sketches of `columns` in their order; None when one of them is missing, or was made of another type than the column has now.
@@ -206,14 +203,7 @@ impl NdvSidecar {
     pub fn sketches(&self, columns: &[SidecarColumn]) -> Result<Option<Vec<CompactThetaSketch>>, SidecarError> {
         let blobs = columns.iter().map(|column| self.blobs.iter().find(|blob| blob.is_of(column)));
         let Some(blobs) = blobs.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        blobs.into_iter().map(|blob| self.decode(blob)).collect::<Result<_, _>>().map(Some)
-    }
-
-    fn decode(&self, blob: &PuffinBlob) -> Result<CompactThetaSketch, SidecarError> {
-        let read = contain("reading a sketch", || {
-            CompactThetaSketch::deserialize(&blob.bytes).map_err(|error| SidecarError::Failed(error.to_string()))
-        });
-        read.map_err(|error| SidecarError::unusable(&self.id, error.to_string()))
+        blobs.into_iter().map(|blob| decode(&self.id, blob)).collect::<Result<_, _>>().map(Some)
     }
 
     /// About how many different values a column has, nulls not counted; None when it has no sketch.
@@ -223,6 +213,22 @@ impl NdvSidecar {
     pub fn distinct(&self, field_id: i32) -> Result<Option<f64>, SidecarError> {
         Ok(self.sketch(field_id)?.map(|sketch| sketch.estimate()))
     }
+}
+
+/// All bytes of a file of sketches.
+async fn whole(store: &dyn BlobStore, id: &BlobId) -> Result<Bytes, SidecarError> {
+    let size = store.properties(id).await.map_err(SidecarError::of_read)?.size;
+    if size > MOST_BYTES {
+        return Err(SidecarError::unusable(id, format!("{size} bytes are too many for sketches")));
+    }
+    store.read(id, 0..size).await.map_err(SidecarError::of_read)
+}
+
+fn decode(id: &BlobId, blob: &PuffinBlob) -> Result<CompactThetaSketch, SidecarError> {
+    let read = contain("reading a sketch", || {
+        CompactThetaSketch::deserialize(&blob.bytes).map_err(|error| SidecarError::Failed(error.to_string()))
+    });
+    read.map_err(|error| SidecarError::unusable(id, error.to_string()))
 }
 
 #[cfg(test)]

@@ -26,7 +26,8 @@ const DATA_TYPE: &str = "firn.data-type";
 const CREATED_BY: &str = "created-by";
 const DATA_PATH: &str = "firn.data-path";
 const DATA_SIZE: &str = "firn.data-size";
-const DATA_ROWS: &str = "firn.data-rows";
+pub(super) const DATA_ROWS: &str = "firn.data-rows";
+pub(super) const DATA_FILES: &str = "firn.data-files";
 
 /// A blob of a Puffin file with its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,30 +148,77 @@ pub(super) fn write(
 
 /// The blobs of a file of Firn's, and the data file that they were computed from.
 pub(super) fn read(id: &BlobId, bytes: &Bytes) -> Result<(Vec<PuffinBlob>, DataFile), SidecarError> {
-    let wrong = |detail: String| SidecarError::unusable(id, detail);
-    let footer = footer(bytes).map_err(|detail| wrong(detail.to_owned()))?;
-    let footer: Footer = serde_json::from_slice(footer).map_err(|error| wrong(format!("its footer: {error}")))?;
-    let property =
-        |key: &str| footer.properties.get(key).ok_or_else(|| wrong(format!("its footer has no property `{key}`")));
-    let number = |key: &str| property(key)?.parse().map_err(|_| wrong(format!("property `{key}` is no number")));
-    let data = DataFile { path: property(DATA_PATH)?.clone(), size: number(DATA_SIZE)?, rows: number(DATA_ROWS)? };
-    let blobs = footer.blobs.iter().map(|blob| {
-        let slice = slice(bytes, blob.offset, blob.length);
-        let slice = slice.ok_or_else(|| wrong(format!("the blob of columns {:?} is not in the file", blob.fields)))?;
-        if blob.compression_codec.is_some() {
-            return Err(wrong(format!("the blob of columns {:?} is compressed", blob.fields)));
+    let footer = Footer::of(id, bytes)?;
+    let data = DataFile {
+        path: footer.property(id, DATA_PATH)?.to_owned(),
+        size: footer.number(id, DATA_SIZE)?,
+        rows: footer.number(id, DATA_ROWS)?,
+    };
+    Ok((footer.blobs(id, bytes)?, data))
+}
+
+/// What a file of Firn's says of a snapshot.
+#[derive(Debug)]
+pub(super) struct OfWholeSnapshot {
+    pub(super) of: OfSnapshot,
+    pub(super) files: u64,
+    pub(super) rows: u64,
+    pub(super) blobs: Vec<PuffinBlob>,
+}
+
+/// The blobs of a statistics file of Firn's, and the snapshot that they were computed from.
+pub(super) fn read_of_snapshot(id: &BlobId, bytes: &Bytes) -> Result<OfWholeSnapshot, SidecarError> {
+    let footer = Footer::of(id, bytes)?;
+    let snapshot =
+        |blob: &BlobMetadata| OfSnapshot { snapshot_id: blob.snapshot_id, sequence_number: blob.sequence_number };
+    let of = footer.blobs.first().map(snapshot);
+    let of = of.ok_or_else(|| SidecarError::unusable(id, "it has no blobs, and so no snapshot"))?;
+    if footer.blobs.iter().any(|blob| snapshot(blob) != of) {
+        return Err(SidecarError::unusable(id, "its blobs are of several snapshots"));
+    }
+    let (files, rows) = (footer.number(id, DATA_FILES)?, footer.number(id, DATA_ROWS)?);
+    Ok(OfWholeSnapshot { of, files, rows, blobs: footer.blobs(id, bytes)? })
+}
+
+impl Footer {
+    fn of(id: &BlobId, bytes: &Bytes) -> Result<Footer, SidecarError> {
+        let json = footer(bytes).map_err(|detail| SidecarError::unusable(id, detail))?;
+        serde_json::from_slice(json).map_err(|error| SidecarError::unusable(id, format!("its footer: {error}")))
+    }
+
+    fn property(&self, id: &BlobId, key: &str) -> Result<&str, SidecarError> {
+        let property = self.properties.get(key).map(String::as_str);
+        property.ok_or_else(|| SidecarError::unusable(id, format!("its footer has no property `{key}`")))
+    }
+
+    fn number(&self, id: &BlobId, key: &str) -> Result<u64, SidecarError> {
+        let number = self.property(id, key)?.parse();
+        number.map_err(|_| SidecarError::unusable(id, format!("property `{key}` is no number")))
+    }
+
+    /// The blobs with their bytes, each checked.
+    fn blobs(&self, id: &BlobId, bytes: &Bytes) -> Result<Vec<PuffinBlob>, SidecarError> {
+        self.blobs.iter().map(|blob| blob.read(id, bytes)).collect()
+    }
+}
+
+impl BlobMetadata {
+    fn read(&self, id: &BlobId, bytes: &Bytes) -> Result<PuffinBlob, SidecarError> {
+        let wrong = |what: &str| SidecarError::unusable(id, format!("the blob of columns {:?} {what}", self.fields));
+        let slice = slice(bytes, self.offset, self.length).ok_or_else(|| wrong("is not in the file"))?;
+        if self.compression_codec.is_some() {
+            return Err(wrong("is compressed"));
         }
-        if blob.properties.get(CRC).is_some_and(|crc| *crc != format!("{:016x}", crc64(&slice))) {
-            return Err(wrong(format!("the blob of columns {:?} is not what was written (CRC-64)", blob.fields)));
+        if self.properties.get(CRC).is_some_and(|crc| *crc != format!("{:016x}", crc64(&slice))) {
+            return Err(wrong("is not what was written (CRC-64)"));
         }
         Ok(PuffinBlob {
-            kind: blob.r#type.clone(),
-            fields: blob.fields.clone(),
-            properties: blob.properties.clone(),
+            kind: self.r#type.clone(),
+            fields: self.fields.clone(),
+            properties: self.properties.clone(),
             bytes: slice,
         })
-    });
-    Ok((blobs.collect::<Result<_, _>>()?, data))
+    }
 }
 
 /// The bytes of the footer's JSON.

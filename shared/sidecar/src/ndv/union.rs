@@ -72,8 +72,8 @@ impl NdvUnion {
         let blobs: Vec<PuffinBlob> =
             self.columns.iter().map(|(column, union)| PuffinBlob::of_sketch(column, &union.to_sketch(true))).collect();
         let properties = BTreeMap::from([
-            ("firn.data-files".to_owned(), self.files.to_string()),
-            ("firn.data-rows".to_owned(), self.rows.to_string()),
+            (puffin::DATA_FILES.to_owned(), self.files.to_string()),
+            (puffin::DATA_ROWS.to_owned(), self.rows.to_string()),
         ]);
         let (bytes, footer_bytes) = puffin::write(&blobs, of, properties)?;
         let columns = self.columns.into_iter().map(|(column, _)| column).collect();

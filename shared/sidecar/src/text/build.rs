@@ -29,8 +29,11 @@ pub const LEAST_ARENA_BYTES: u64 = 16 << 20;
 const ARENA_OVERSHOOT: u64 = 2;
 /// What a segment takes without any row.
 const EMPTY_BYTES: u64 = 11 << 20;
-/// Memory of a row while segments are merged: its place in the old and in the new segment.
-const MERGE_ROW_BYTES: u64 = 24;
+/// Memory of a row while segments are merged: its place in the old and in the new segment (8 bytes each), and what a word that is in every
+/// row says of it.
+const MERGE_ROW_BYTES: u64 = 20;
+/// Memory for dictionaries while segments are merged, as a rule: tantivy holds those of all of them whole.
+const DICTIONARIES_BYTES: u64 = 16 << 20;
 /// List of the segments, a file of every tantivy index.
 const META: &str = "meta.json";
 /// Rows of one index: numbers of documents have 32 bits, and the last of them has a meaning of its own.
@@ -42,6 +45,8 @@ pub struct TextBuilder {
     fields: Vec<Field>,
     schema: Schema,
     arena_bytes: u64,
+    /// Of all that is done, the merging of segments above all.
+    memory_bytes: u64,
     space: TempSpace,
     open: Option<(SingleSegmentIndexWriter, Folder)>,
     segments: Vec<(Index, Folder)>,
@@ -79,6 +84,7 @@ impl TextBuilder {
             fields,
             schema: schema.build(),
             arena_bytes,
+            memory_bytes: TextBuilder::least_memory(arena_bytes),
             space: space.clone(),
             open: None,
             segments: Vec::new(),
@@ -87,9 +93,21 @@ impl TextBuilder {
         })
     }
 
-    /// Memory that an index with segments of `arena_bytes` over `rows` rows takes while it is built.
+    /// The same with more memory than the segments need: so many more of them are merged at once.
+    #[must_use]
+    pub fn with_memory(mut self, memory_bytes: u64) -> TextBuilder {
+        self.memory_bytes = self.memory_bytes.max(memory_bytes);
+        self
+    }
+
+    /// Memory without which an index with segments of `arena_bytes` is not built.
+    pub fn least_memory(arena_bytes: u64) -> u64 {
+        arena_bytes * ARENA_OVERSHOOT
+    }
+
+    /// Memory with which an index of `rows` rows ends as one segment, as a rule. With less it has a few.
     pub fn memory(arena_bytes: u64, rows: u64) -> u64 {
-        (arena_bytes * ARENA_OVERSHOOT).max(rows * MERGE_ROW_BYTES)
+        TextBuilder::least_memory(arena_bytes).max(rows * MERGE_ROW_BYTES + DICTIONARIES_BYTES)
     }
 
     /// The next rows: one array a column, in the order of the columns.
@@ -155,7 +173,7 @@ impl TextBuilder {
         Ok(())
     }
 
-    /// The index: one segment, or a few where temporary disk does not hold all of it twice.
+    /// The index: one segment, or a few where temporary disk does not hold all of it twice, or memory not what merging takes.
     ///
     /// # Errors
     /// As [`TextBuilder::add`]; [`SidecarError::Failed`] also when the index does not have the rows that went in.
@@ -190,12 +208,13 @@ impl TextBuilder {
         Ok(Bundle { kind: SidecarKind::Text, about, parts })
     }
 
-    /// Neighbours become one segment, as many at once as temporary disk holds beside what is there.
+    /// Neighbours become one segment, as many at once as temporary disk holds beside what is there, and memory while they are merged.
     fn merged(&mut self) -> Result<Vec<(Index, Folder)>, SidecarError> {
-        let bytes: Vec<u64> = self.segments.iter().map(|(_, folder)| folder.bytes()).collect();
+        let sizes = self.segments.iter().map(|(index, folder)| SegmentSize::of(index, folder));
+        let sizes = sizes.collect::<Result<Vec<_>, SidecarError>>()?;
         let mut merged = Vec::new();
         let mut waiting = std::mem::take(&mut self.segments).into_iter();
-        for count in runs(&bytes, self.space.free_bytes()) {
+        for count in runs(&sizes, self.space.free_bytes(), self.memory_bytes) {
             let mut run: Vec<(Index, Folder)> = waiting.by_ref().take(count).collect();
             match run.len() {
                 1 => merged.append(&mut run),
@@ -206,16 +225,40 @@ impl TextBuilder {
     }
 }
 
-/// How many neighbouring segments are merged at a time, so that each merge fits into `free_bytes`. What it replaces is gone before the next.
-fn runs(bytes: &[u64], free_bytes: u64) -> Vec<usize> {
+/// Ending of the file with a segment's dictionary.
+const DICTIONARY: &str = "term";
+
+/// What merging a segment takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SegmentSize {
+    /// Bytes on temporary disk.
+    disk: u64,
+    /// Bytes of memory: those of its dictionary, and of its rows.
+    memory: u64,
+}
+
+impl SegmentSize {
+    fn of(index: &Index, folder: &Folder) -> Result<SegmentSize, SidecarError> {
+        let rows: u64 = index.searchable_segment_metas()?.iter().map(|segment| u64::from(segment.max_doc())).sum();
+        Ok(SegmentSize { disk: folder.bytes(), memory: folder.bytes_of(DICTIONARY) + rows * MERGE_ROW_BYTES })
+    }
+
+    fn with(self, more: SegmentSize) -> SegmentSize {
+        SegmentSize { disk: self.disk + more.disk, memory: self.memory + more.memory }
+    }
+}
+
+/// How many neighbouring segments are merged at a time, so that each merge fits into `free_bytes` of disk and into `memory_bytes`. What it
+/// replaces is gone before the next.
+fn runs(segments: &[SegmentSize], free_bytes: u64, memory_bytes: u64) -> Vec<usize> {
     // Merging makes an index smaller as a rule; what it adds is for tables of the files.
-    let fits = |bytes: u64| bytes + bytes / 16 <= free_bytes;
-    let mut runs: Vec<(usize, u64)> = Vec::new();
-    for more in bytes {
+    let fits = |all: SegmentSize| all.disk + all.disk / 16 <= free_bytes && all.memory <= memory_bytes;
+    let mut runs: Vec<(usize, SegmentSize)> = Vec::new();
+    for more in segments {
         match runs.last_mut() {
-            Some((count, sum)) if fits(*sum + more) => {
+            Some((count, sum)) if fits(sum.with(*more)) => {
                 *count += 1;
-                *sum += more;
+                *sum = sum.with(*more);
             }
             _ => runs.push((1, *more)),
         }
@@ -415,11 +458,64 @@ mod tests {
 
     #[test]
     fn as_many_neighbours_are_merged_as_the_disk_holds() {
+        let runs = |bytes: &[u64], free_bytes| {
+            let sizes: Vec<SegmentSize> = bytes.iter().map(|bytes| SegmentSize { disk: *bytes, memory: 1 }).collect();
+            super::runs(&sizes, free_bytes, u64::MAX)
+        };
         assert_eq!(runs(&[], 100), Vec::<usize>::new());
         assert_eq!(runs(&[10, 10, 10], 1000), [3]);
         assert_eq!(runs(&[10, 10, 10, 10, 10], 22), [2, 2, 1]);
         assert_eq!(runs(&[10, 10, 10], 20), [1, 1, 1], "a table more than the segments themselves");
         assert_eq!(runs(&[10, 50, 10], 0), [1, 1, 1]);
         assert_eq!(runs(&[5, 50, 5, 5], 40), [1, 1, 2]);
+    }
+
+    #[test]
+    fn as_many_neighbours_are_merged_as_memory_holds() {
+        let runs = |bytes: &[u64], memory_bytes| {
+            let sizes: Vec<SegmentSize> = bytes.iter().map(|bytes| SegmentSize { disk: 100, memory: *bytes }).collect();
+            super::runs(&sizes, u64::MAX / 2, memory_bytes)
+        };
+        assert_eq!(runs(&[10, 10, 10], 30), [3]);
+        assert_eq!(runs(&[10, 10, 10], 29), [2, 1]);
+        assert_eq!(runs(&[40, 10, 10, 40], 20), [1, 2, 1]);
+        assert_eq!(runs(&[10, 10], 0), [1, 1]);
+    }
+
+    /// A segment counts with its dictionary, which merging holds whole, and with its rows; what memory does not hold together stays apart.
+    #[test]
+    fn segments_that_memory_does_not_hold_together_stay_apart() {
+        let filled = || {
+            let (mut builder, root) = builder(LEAST_ARENA_BYTES);
+            for n in 0..6 {
+                add(&mut builder, &different(70_000, n * 100_000)).unwrap();
+            }
+            builder.close_segment().unwrap();
+            (builder, root)
+        };
+        let segments = |builder: TextBuilder| builder.finish().unwrap().about["segments"].as_array().unwrap().len();
+        let (builder, _root) = filled();
+        let sizes: Vec<SegmentSize> =
+            builder.segments.iter().map(|(index, folder)| SegmentSize::of(index, folder).unwrap()).collect();
+        assert!(sizes.len() >= 3, "{sizes:?}");
+        // Two rows a segment at most; a word takes some bytes of a dictionary, and more of the rest.
+        assert!(sizes.iter().all(|size| size.memory > 70_000 && size.memory < size.disk), "{sizes:?}");
+        assert_eq!(builder.memory_bytes, LEAST_ARENA_BYTES * ARENA_OVERSHOOT);
+        assert_eq!(segments(builder), 1, "small ones fit together");
+        let (mut builder, _root) = filled();
+        builder.memory_bytes = sizes[0].memory;
+        assert_eq!(segments(builder), sizes.len());
+        let (mut builder, _root) = filled();
+        builder.memory_bytes = sizes[0].with(sizes[1]).memory;
+        let merged = segments(builder);
+        assert!(merged > 1 && merged < sizes.len(), "{merged}");
+    }
+
+    #[test]
+    fn rows_beyond_what_memory_merges_do_not_end_an_index() {
+        let (arena, many) = (48 << 20, 1_000_000_000);
+        assert_eq!(TextBuilder::least_memory(arena), 96 << 20);
+        assert_eq!(TextBuilder::memory(arena, 1_000_000), 96 << 20);
+        assert_eq!(TextBuilder::memory(arena, many), many * MERGE_ROW_BYTES + DICTIONARIES_BYTES);
     }
 }

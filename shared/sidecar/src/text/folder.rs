@@ -53,6 +53,16 @@ impl Folder {
         self.lock().values().map(on_disk).sum()
     }
 
+    /// Bytes of the files with an ending.
+    pub(crate) fn bytes_of(&self, ending: &str) -> u64 {
+        let ends = |path: &Path| path.extension().is_some_and(|found| found == ending);
+        let on_disk = |(path, stored): (&PathBuf, &Stored)| match stored {
+            Stored::Temp(file) if ends(path) => file.bytes(),
+            Stored::Temp(_) | Stored::Memory(_) => 0,
+        };
+        self.lock().iter().map(on_disk).sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Stored>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -61,4 +61,4 @@ pub struct TextColumn {
 }
 
 /// Version of tantivy that wrote an index, with what differs from its ordinary format.
-const ENGINE: &str = "tantivy 0.27, sstable dictionary";
+pub(crate) const ENGINE: &str = "tantivy 0.27, sstable dictionary";

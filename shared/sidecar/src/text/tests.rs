@@ -183,6 +183,51 @@ async fn odd_values_are_found_as_a_scan_finds_them() {
     }
 }
 
+/// Values from nothing to 10 MB, beside a column that has none: whoever looks at every row finds what the index finds.
+#[tokio::test]
+async fn values_of_any_size_are_found_by_index_and_scan_alike() {
+    let mut lake = Lake::new();
+    let long = "y".repeat(MAX_WORD_BYTES + 1);
+    let large = format!("{}needle10mb", "Lorem IPSUM dolor ".repeat(555_555));
+    assert!(large.len() > 10_000_000 - 100, "{}", large.len());
+    let texts = ["", "x", "\u{0}", "Error\u{0}disk", "😀", "a😀b", "MiXeD", &format!("before {long} after"), &large];
+    let mut all: Vec<Row> = texts.iter().map(|text| row(text)).collect();
+    all.push((None, None));
+    let mut builder = lake.builder();
+    builder.add(&arrays(&all)).unwrap();
+    lake.write(builder, all.len()).await;
+    let index = lake.index().await;
+    assert_eq!(index.about().columns[1].nulls, all.len() as u64, "no row has a host");
+    for text in [
+        "x",
+        "disk",
+        "\"error disk\"",
+        "a",
+        "b",
+        "\"a b\"",
+        "mixed",
+        "before",
+        "needle10mb",
+        "\"dolor needle10mb\"",
+        "\"lorem ipsum dolor lorem\"",
+        "host:x",
+        "NOT host:x",
+        "NOT lorem",
+        "-x -mixed",
+        "😀 OR x",
+    ] {
+        // An emoji alone is no word.
+        let Ok(query) = Query::parse(text, &columns()) else { continue };
+        let mut scanner = Scanner::new(&query);
+        let scanned = (0_u64..).zip(&all).filter(|(_, (message, _))| scanner.matches(&[message.as_deref(), None]));
+        let scanned: Vec<u64> = scanned.map(|(row, _)| row).collect();
+        assert_eq!(rows(&index, text).await, scanned, "{text}");
+    }
+    assert_eq!(rows(&index, "needle10mb").await, [8]);
+    let asked = index.rows(&Query::parse(&long, &columns()).unwrap()).await.unwrap();
+    assert!(matches!(asked, TextAnswer::Scan(_)), "{asked:?}");
+}
+
 #[tokio::test]
 async fn a_column_that_is_not_in_the_index_means_a_scan() {
     let mut lake = Lake::new();
