@@ -134,6 +134,9 @@ pub(crate) struct Ledger {
     pub(crate) sum_dropped: RowSum,
     pub(crate) input_rows: Vec<u64>,
     pub(crate) input_sums: Vec<RowSum>,
+    /// Row groups that were copied, and rows of them that are in no sum.
+    pub(crate) groups_copied: u64,
+    pub(crate) rows_by_bytes: u64,
     /// State of the row that the last window carried out.
     carried: Option<u64>,
     windows: u64,
@@ -197,6 +200,37 @@ impl Ledger {
         self.sum_out += sum_out;
         self.sum_dropped += sum_dropped;
         Ok((sum_out, SpareStates { inputs, output }))
+    }
+
+    /// Enters a window that is copied: one input's rows, all of which go out. `sum` is theirs on both sides, where it is known.
+    ///
+    /// # Errors
+    /// [`MergeError::Proof`] when the window is anything else.
+    pub(crate) fn copy(&mut self, window: &Window, sum: Option<RowSum>) -> Result<(), MergeError> {
+        self.windows += 1;
+        let [run] = window.runs.as_slice() else {
+            return Err(self.broken(format!("{} runs were to be copied", window.runs.len())));
+        };
+        let input = run.input as usize;
+        let rows = run.first_row..run.first_row + u64::from(run.count);
+        let alone = window.ranges.get(input) == Some(&rows) && window.consumed() == window.rows;
+        if !alone || window.rows != rows.end - rows.start || window.dropped > 0 || self.carried.is_some() {
+            return Err(
+                self.broken(format!("rows {rows:?} of input {input} were to be copied, and are not all there is"))
+            );
+        }
+        self.rows_in += window.rows;
+        self.rows_out += window.rows;
+        self.input_rows[input] += window.rows;
+        self.groups_copied += 1;
+        match sum {
+            Some(sum) => {
+                self.input_sums[input] += sum;
+                self.sum_out += sum;
+            }
+            None => self.rows_by_bytes += window.rows,
+        }
+        Ok(())
     }
 
     /// Closes the books: nothing is carried any more, and the totals agree.
