@@ -131,7 +131,7 @@ fn collect_leaves(field: &Field, path: &str, repeated: bool, leaves: &mut Vec<Le
 }
 
 /// The metrics of a file of `row_groups`. `nan_counts` has for each row group the NaN of each leaf. Leaves without a field id
-/// (hidden columns of temporary files) have no metrics.
+/// (hidden columns of temporary files) have no metrics. Where a row group does not tell its NaN, the column has neither a count nor bounds.
 pub(crate) fn file_metrics(
     leaves: &[Leaf],
     row_groups: &[RowGroupMetaData],
@@ -176,7 +176,9 @@ pub(crate) fn file_metrics(
             MetricsMode::Truncate(length) => Some(length),
             MetricsMode::Full => None,
         };
-        if !leaf.repeated {
+        // Iceberg's strict evaluation takes a missing count of NaN for none: with bounds it would drop rows that it must keep.
+        let nans_known = !leaf.is_float() || counts.nans.is_some();
+        if !leaf.repeated && nans_known {
             let (lower, upper) = bounds.finish(truncate);
             metrics.lower.extend(lower.map(|bytes| (id, bytes)));
             metrics.upper.extend(upper.map(|bytes| (id, bytes)));
