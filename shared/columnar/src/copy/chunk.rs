@@ -266,3 +266,78 @@ fn offset_index(
     own.page_locations.iter_mut().for_each(|spot| spot.offset -= start as i64);
     Ok(Some(own))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::basic::{Compression, Type as PhysicalType};
+    use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
+
+    /// A page of version 1 with 5 values whose body of 4 bytes has the checksum that its header says.
+    fn page(body: [u8; 4], crc: u32) -> Vec<u8> {
+        let mut bytes = vec![0x15, 0, 0x15, 8, 0x15, 8, 0x15];
+        let mut zigzag = u64::from(((crc as i32) << 1) as u32 ^ ((crc as i32) >> 31) as u32);
+        while zigzag >= 0x80 {
+            bytes.push(zigzag as u8 | 0x80);
+            zigzag >>= 7;
+        }
+        bytes.push(zigzag as u8);
+        bytes.extend([0x1c, 0x15, 10, 0x15, 0, 0x15, 6, 0x15, 6, 0, 0]);
+        bytes.extend(body);
+        bytes
+    }
+
+    fn good() -> Vec<u8> {
+        page(*b"good", checksum(CrcAlgorithm::Crc32IsoHdlc, b"good") as u32)
+    }
+
+    fn walked(bytes: Vec<u8>, values: i64, rows: u64) -> Result<Walked, ColumnarError> {
+        let leaf = Type::primitive_type_builder("x", PhysicalType::INT32).build().unwrap();
+        let descriptor = Arc::new(ColumnDescriptor::new(Arc::new(leaf), 0, 0, ColumnPath::from("x")));
+        let chunk = ColumnChunkMetaData::builder(descriptor)
+            .set_num_values(values)
+            .set_compression(Compression::UNCOMPRESSED)
+            .set_total_compressed_size(bytes.len() as i64)
+            .set_total_uncompressed_size(bytes.len() as i64)
+            .build()
+            .unwrap();
+        let place = ChunkPlace { file: "f".into(), row_group: 2, column: "x".into() };
+        walk(&place, &chunk, &bytes.into(), rows)
+    }
+
+    fn damage(bytes: Vec<u8>, values: i64, rows: u64) -> (Option<usize>, String) {
+        match walked(bytes, values, rows) {
+            Err(ColumnarError::Corrupt { file, row_group: Some(2), column: Some(column), page, detail }) => {
+                assert_eq!((file.as_str(), column.as_str()), ("f", "x"));
+                (page, detail)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn pages_are_walked_and_their_checksums_verified() {
+        let one = good();
+        let length = one.len();
+        let two = [good(), good()].concat();
+        let pages = vec![(0, length as u32, Some(5)), (length, length as u32, Some(5))];
+        let expected = Walked { data_start: 0, has_dictionary: false, pages };
+        assert_eq!(walked(two.clone(), 10, 10).unwrap(), expected);
+
+        let mut flipped = two.clone();
+        flipped[2 * length - 1] ^= 1;
+        let (page, detail) = damage(flipped, 10, 10);
+        assert!(page == Some(1) && detail.starts_with("its CRC is "), "{page:?} {detail}");
+
+        let (page, detail) = damage(two.clone(), 7, 7);
+        assert_eq!((page, detail.as_str()), (Some(1), "its pages hold more than 7 values"));
+        let (page, detail) = damage(two.clone(), 15, 15);
+        assert_eq!((page, detail.as_str()), (Some(2), "its pages hold 10 of 15 values"));
+        let (_, detail) = damage(two.clone(), 10, 11);
+        assert_eq!(detail, "its pages do not have the 11 rows of the row group");
+        let (page, detail) = damage(two[..2 * length - 1].to_vec(), 10, 10);
+        assert!(page == Some(1) && detail.ends_with("bytes reach beyond its chunk"), "{page:?} {detail}");
+        let (page, detail) = damage(vec![0; 8], 5, 5);
+        assert_eq!((page, detail.as_str()), (None, "a page header without a type"));
+    }
+}

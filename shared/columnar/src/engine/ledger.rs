@@ -347,6 +347,28 @@ mod tests {
     }
 
     #[test]
+    fn a_copied_window_is_one_run_with_its_sum_on_both_sides_or_on_none() {
+        let mut ledger = Ledger::new(2);
+        ledger.copy(&window(vec![run(1, 0, 3)], vec![0..0, 0..3], 0), Some(RowSum(9))).unwrap();
+        ledger.copy(&window(vec![run(0, 0, 2)], vec![0..2, 3..3], 0), None).unwrap();
+        ledger.close().unwrap();
+        assert_eq!((ledger.rows_in, ledger.rows_out, ledger.rows_by_bytes, ledger.groups_copied), (5, 5, 2, 2));
+        assert_eq!((ledger.sum_out, ledger.sum_in()), (RowSum(9), RowSum(9)));
+        assert_eq!(ledger.input_rows, [2, 3]);
+        for other in [
+            window(vec![run(0, 2, 1), run(1, 3, 1)], vec![2..3, 3..4], 0),
+            window(vec![run(0, 2, 1)], vec![2..3, 3..4], 0),
+            window(vec![run(0, 3, 1)], vec![2..4, 3..3], 0),
+            window(vec![run(0, 2, 1)], vec![2..3, 3..3], 1),
+        ] {
+            assert!(matches!(ledger.copy(&other, None), Err(MergeError::Proof { .. })), "{other:?}");
+        }
+        ledger.carried = Some(1);
+        let whole = window(vec![run(0, 2, 1)], vec![2..3, 3..3], 0);
+        assert!(ledger.copy(&whole, None).is_err(), "a row is carried past it");
+    }
+
+    #[test]
     fn a_carried_row_may_go_out_or_on() {
         let mut ledger = Ledger::new(1);
         let row = RowRef { input: 0, row: 0 };
