@@ -58,7 +58,8 @@ pub(super) fn check_equal_metrics(copied: &MergeReport, decoded: &MergeReport, c
     let told = claims || copied.row_groups_copied == 0;
     let (mut lower, mut upper) = (other.lower.clone(), other.upper.clone());
     if !told {
-        (lower.remove(&2), upper.remove(&2));
+        lower.remove(&2);
+        upper.remove(&2);
     }
     assert_eq!((&one.lower, &one.upper), (&lower, &upper));
     assert_eq!(one.nan_counts, if told { other.nan_counts.clone() } else { HashMap::new() });
