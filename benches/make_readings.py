@@ -22,6 +22,7 @@ def main():
     parser.add_argument("--steps", type=int, default=360, help="rows a series and file")
     parser.add_argument("--seconds", type=int, default=10, help="between two rows of a series")
     parser.add_argument("--shuffle", action="store_true")
+    parser.add_argument("--by-time", action="store_true", help="each file sorted by (time, name): files do not overlap")
     parser.add_argument("--exact", action="store_true", help="values of full precision")
     parser.add_argument("--partition-by-day", action="store_true")
     args = parser.parse_args()
@@ -36,7 +37,7 @@ def main():
     except NamespaceAlreadyExistsError:
         pass
     table = catalog.create_table(args.table, Schema(*fields), partition_spec=spec)
-    for batch in batches(args.files, args.series, args.steps, args.seconds, args.exact, args.shuffle):
+    for batch in batches(args.files, args.series, args.steps, args.seconds, args.exact, args.shuffle, args.by_time):
         table.append(batch)
     files = table.inspect.files()
     print(json.dumps({"files": files.num_rows, "rows": sum(files["record_count"].to_pylist()),

@@ -1,7 +1,7 @@
 """The rows of the benchmarks: readings of a fleet of trucks, one row a truck and step, shaped like TSBS's IoT data.
 
 Five tags of few values; position as a walk in steps of 10^-5 degrees; five measurements in small domains. Every batch covers all trucks over
-a stretch of time and is sorted by (name, time) as text and number, unless it is shuffled.
+a stretch of time and is sorted by (name, time) as text and number, unless it is sorted by (time, name) or shuffled.
 """
 
 import numpy as np
@@ -13,12 +13,13 @@ VALUES = ["latitude", "longitude", *MEASUREMENTS]
 EPOCH = 1_767_225_600  # 2026-01-01, seconds
 
 
-def batches(files, series=400, steps=360, seconds=10, exact=False, shuffle=False):
+def batches(files, series=400, steps=360, seconds=10, exact=False, shuffle=False, by_time=False):
     """Yields one pyarrow table a file. `exact`: values have full precision, so that next to nothing repeats."""
     random = np.random.default_rng(7)
     count = series * steps
     truck = np.repeat(np.arange(series), steps)
     step = np.tile(np.arange(steps), series)
+    in_time = np.argsort(step, kind="stable")
     columns = {"name": pa.array([f"truck_{n:05}" for n in range(series)]).take(pa.array(truck))}
     for tag in TAGS:
         words = pa.array([f"{tag}_{n}" for n in range(20)])
@@ -38,6 +39,8 @@ def batches(files, series=400, steps=360, seconds=10, exact=False, shuffle=False
                 flat = np.round(flat, 5) if value in ("latitude", "longitude") else np.round(np.abs(flat) % MEASUREMENTS[value])
             columns[value] = pa.array(flat)
         batch = pa.table({name: columns[name] for name in ["name", "time", *TAGS, *VALUES]})
+        if by_time:
+            batch = batch.take(pa.array(in_time))
         if shuffle:
             batch = batch.take(pa.array(random.permutation(count)))
         yield batch

@@ -80,12 +80,15 @@ impl FileClaims {
 
     /// The claims in a footer. An entry that is there twice with two values claims nothing.
     pub fn read(metadata: &ParquetMetaData) -> Self {
+        Self::from_lookup(|key| Self::entry(metadata, key))
+    }
+
+    /// The value of an entry that is there once, or always with the same value.
+    pub(crate) fn entry<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
         let entries = metadata.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
-        Self::from_lookup(|key| {
-            let mut values = entries.iter().filter(|entry| entry.key == key).map(|entry| entry.value.as_deref());
-            let first = values.next()??;
-            values.all(|other| other == Some(first)).then_some(first)
-        })
+        let mut values = entries.iter().filter(|entry| entry.key == key).map(|entry| entry.value.as_deref());
+        let first = values.next()??;
+        values.all(|other| other == Some(first)).then_some(first)
     }
 
     fn from_lookup<'a>(value: impl Fn(&str) -> Option<&'a str>) -> Self {

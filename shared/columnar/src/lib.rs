@@ -17,7 +17,7 @@
 //! - [`proof`]: that no row was lost, doubled or changed; [`tap`]: row groups as they were written, for sidecars.
 //!
 //! Merging:
-//! - [`engine`]: the rows of sorted inputs into outputs, keys first, then columns;
+//! - [`engine`]: the rows of sorted inputs into outputs, keys first, then columns; `copy`: row groups that are not decoded for it;
 //! - [`levels`]: a whole group, with `sort_one` (whole columns: `sort_fast`) for inputs that are not sorted and parts on temporary disk ([`temp`]);
 //! - [`admit`]: what a merge may take, before it starts; [`reread`](mod@reread): a written file read again.
 //!
@@ -31,6 +31,7 @@ pub mod chosen;
 mod claimed_range;
 pub mod claims;
 mod contain;
+mod copy;
 pub mod cost;
 pub mod cursor;
 pub mod deletes;
@@ -66,8 +67,8 @@ pub use claims::FileClaims;
 pub use cost::ColumnCost;
 pub use cursor::ColumnCursor;
 pub use engine::{
-    EngineLimits, MergeError, MergeInput, MergeReport, MergeRequest, MergedFile, OutputFactory, OutputSink, Space,
-    StopFlag, merge,
+    EngineLimits, GroupProof, MergeError, MergeInput, MergeReport, MergeRequest, MergedFile, OutputFactory, OutputSink,
+    Space, StopFlag, merge,
 };
 pub use error::ColumnarError;
 pub use fields::field_id;

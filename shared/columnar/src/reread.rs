@@ -5,14 +5,18 @@ use firn_merge::order::{compare_keys, same_key};
 use firn_merge::{KeyBatch, KeyOrder};
 use firn_model::{KeyRange, RowOrder};
 
-use crate::engine::{Hidden, KeyReader, KeyReading, MergeError, MergeInput, MergedFile, lean};
+use crate::engine::{GroupProof, Hidden, KeyReader, KeyReading, MergeError, MergeInput, MergedFile, lean};
 use crate::error::ColumnarError;
+use crate::footer::chunk_range;
 use crate::input::InputFile;
 use crate::limits::BatchLimit;
 use crate::proof::{RowHasher, RowSum, finish};
+use crate::writer::copied_digest;
 
 /// Rows whose hash states are held at once.
 const BLOCK_ROWS: u64 = 1 << 20;
+/// Bytes that are read at once for a checksum.
+const CRC_BYTES: u64 = 1 << 20;
 
 /// What a file was found to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub struct Reread {
     pub rows: u64,
     /// Sum of their hashes.
     pub row_sum: RowSum,
+    /// The same of each row group.
+    pub group_sums: Vec<RowSum>,
     /// Whether they follow the row order; true without one.
     pub sorted: bool,
     /// With dedup: whether no two rows share the key; false without.
@@ -34,9 +40,11 @@ pub struct Reread {
 /// # Errors
 /// What reading says, and a row order that does not fit `schema`.
 pub fn reread(file: &InputFile, schema: &SchemaRef, order: &RowOrder) -> Result<Reread, MergeError> {
+    let group_sums = group_sums(file, schema)?;
     let mut found = Reread {
         rows: file.rows(),
-        row_sum: row_sum(file, schema)?,
+        row_sum: group_sums.iter().copied().sum(),
+        group_sums,
         sorted: true,
         unique: order.dedup_columns.is_some(),
         key_range: None,
@@ -62,8 +70,24 @@ pub fn verify_file(
     if found.rows != expected.finished.rows {
         return Err(broken(format!("it has {} rows, {} were written", found.rows, expected.finished.rows)));
     }
-    if found.row_sum != expected.row_sum {
-        return Err(broken(format!("its rows sum up to {}, {} was written", found.row_sum, expected.row_sum)));
+    if found.group_sums.len() != expected.groups.len() {
+        let (found, expected) = (found.group_sums.len(), expected.groups.len());
+        return Err(broken(format!("it has {found} row groups, {expected} were written")));
+    }
+    for (group, (found, expected)) in found.group_sums.iter().zip(&expected.groups).enumerate() {
+        match expected {
+            GroupProof::Rows(sum) if found != sum => {
+                return Err(broken(format!("the rows of row group {group} sum up to {found}, {sum} was written")));
+            }
+            GroupProof::Rows(_) => {}
+            GroupProof::Bytes { crc } => {
+                let found = encoded_crc(file, group)?;
+                if found != *crc {
+                    let detail = format!("row group {group} has CRC {found:016x}, {crc:016x} was copied");
+                    return Err(broken(detail));
+                }
+            }
+        }
     }
     if !found.sorted {
         return Err(broken("its rows are not in row order".into()));
@@ -81,32 +105,52 @@ fn read_limit() -> BatchLimit {
     lean(BatchLimit::default())
 }
 
-fn row_sum(file: &InputFile, schema: &SchemaRef) -> Result<RowSum, ColumnarError> {
+/// CRC-64 of the encoded columns of a row group, one after the other.
+fn encoded_crc(file: &InputFile, group: usize) -> Result<u64, ColumnarError> {
+    let inner = file.inner();
+    let mut digest = copied_digest();
+    for chunk in inner.footer.metadata.row_group(group).columns() {
+        let mut range = chunk_range(chunk).unwrap_or(0..0);
+        while !range.is_empty() {
+            let end = range.end.min(range.start + CRC_BYTES);
+            digest.update(&inner.source.read(range.start..end)?);
+            range.start = end;
+        }
+    }
+    Ok(digest.finalize())
+}
+
+fn group_sums(file: &InputFile, schema: &SchemaRef) -> Result<Vec<RowSum>, ColumnarError> {
     let hasher = RowHasher::new(schema)?;
     let columns = (0..schema.fields().len()).map(|column| file.cursor(column, read_limit()));
     let mut cursors = columns.collect::<Result<Vec<_>, _>>()?;
-    let mut sum = RowSum::ZERO;
-    let mut start = 0;
-    while start < file.rows() {
-        let end = file.rows().min(start + BLOCK_ROWS);
-        let mut states = vec![0; (end - start) as usize];
-        for (column, cursor) in cursors.iter_mut().enumerate() {
-            cursor.expect(end - start);
-            while cursor.row() < end {
-                let from = cursor.row();
-                let Some(rows) = cursor.next((end - from) as usize)? else {
-                    let detail = format!("column {column} ends at row {from} of {}", file.rows());
-                    return Err(ColumnarError::corrupt_file(file.name(), detail));
-                };
-                let from = (from - start) as usize;
-                hasher.add_column(column, rows.as_ref(), &mut states[from..from + rows.len()])?;
+    let starts = file.inner().footer.group_starts.clone();
+    let mut sums = Vec::with_capacity(starts.len().saturating_sub(1));
+    for group in starts.windows(2) {
+        let mut sum = RowSum::ZERO;
+        let mut start = group[0];
+        while start < group[1] {
+            let end = group[1].min(start + BLOCK_ROWS);
+            let mut states = vec![0; (end - start) as usize];
+            for (column, cursor) in cursors.iter_mut().enumerate() {
+                cursor.expect(end - start);
+                while cursor.row() < end {
+                    let from = cursor.row();
+                    let Some(rows) = cursor.next((end - from) as usize)? else {
+                        let detail = format!("column {column} ends at row {from} of {}", file.rows());
+                        return Err(ColumnarError::corrupt_file(file.name(), detail));
+                    };
+                    let from = (from - start) as usize;
+                    hasher.add_column(column, rows.as_ref(), &mut states[from..from + rows.len()])?;
+                }
+                cursor.release();
             }
-            cursor.release();
+            sum += finish(&states);
+            start = end;
         }
-        sum += finish(&states);
-        start = end;
+        sums.push(sum);
     }
-    Ok(sum)
+    Ok(sums)
 }
 
 fn look_at_keys(file: &InputFile, schema: &SchemaRef, order: &RowOrder, found: &mut Reread) -> Result<(), MergeError> {

@@ -103,6 +103,8 @@ fn report(request: &ReplaceRequest, merged: &Merged, bytes_in: u64, committed: &
         duplicates_dropped: report.duplicates_dropped,
         bytes_in,
         bytes_out: merged.uploaded.iter().map(|blob| blob.size).sum(),
+        row_groups_copied: report.row_groups_copied,
+        bytes_copied: report.bytes_copied,
         snapshot_id: committed.snapshot_id,
         conflicts: lost.conflicts + committed.conflicts,
         // Each conflict was a try.
@@ -171,19 +173,28 @@ fn summary(report: &MergeReport, rule: Rule, pass: &str, settings: &JobSettings)
         Verify::Stream => "stream",
         Verify::Reread => "reread",
     };
-    [
-        ("firn.rows-in", report.rows_in.to_string()),
-        ("firn.rows-out", report.rows_out.to_string()),
-        ("firn.duplicates-dropped", report.duplicates_dropped.to_string()),
+    // Rows that are proved by their bytes are in no sum: what is left would be the sum of nothing that a reader can make out.
+    let by_bytes = report.rows_by_bytes > 0;
+    let sums = [
         ("firn.row-sum", report.sum_out.to_string()),
         ("firn.row-sum-dropped", report.sum_dropped.to_string()),
         ("firn.row-sum-version", proof::ROW_SUM_VERSION.to_string()),
+    ];
+    let entries = [
+        ("firn.rows-in", report.rows_in.to_string()),
+        ("firn.rows-out", report.rows_out.to_string()),
+        ("firn.duplicates-dropped", report.duplicates_dropped.to_string()),
+        ("firn.proof", if by_bytes { "bytes" } else { "rows" }.to_owned()),
         ("firn.verified", verified.to_owned()),
         ("firn.rule", rule.to_string()),
         ("firn.pass", pass.to_owned()),
         ("firn.version", env!("CARGO_PKG_VERSION").to_owned()),
-    ]
-    .into_iter()
-    .map(|(key, value)| (key.to_owned(), value))
-    .collect()
+    ];
+    let rows_by_bytes = by_bytes.then(|| ("firn.rows-by-bytes", report.rows_by_bytes.to_string()));
+    entries
+        .into_iter()
+        .chain(rows_by_bytes)
+        .chain(sums.into_iter().filter(|_| !by_bytes))
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
 }

@@ -224,7 +224,12 @@ impl MergeWork {
             memory_bytes: self.settings.memory_bytes.saturating_sub(plan.map_or(0, SidecarPlan::memory_bytes)),
             upload_bytes: UPLOAD_MEMORY,
             threads: self.threads,
-            limits: EngineLimits { read_bytes: self.settings.read_batch_bytes, ..EngineLimits::default() },
+            limits: EngineLimits {
+                read_bytes: self.settings.read_batch_bytes,
+                // Sidecars are given row groups whole, in memory that is set aside for those of the usual size.
+                copy_most_bytes: plan.map_or(u64::MAX, |_| self.settings.writer.row_group_bytes),
+                ..EngineLimits::default()
+            },
             stop: self.stop.clone(),
         };
         let temp = TempSpace::create(&self.temp_root, self.settings.temp_bytes)?;

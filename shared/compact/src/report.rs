@@ -41,6 +41,10 @@ pub struct PartitionReport {
     pub bytes_in: u64,
     /// Bytes written.
     pub bytes_out: u64,
+    /// Row groups of them that were copied without decoding.
+    pub row_groups_copied: u64,
+    /// Encoded bytes of those.
+    pub bytes_copied: u64,
     /// The last snapshot committed for it.
     pub snapshot_id: Option<i64>,
     /// Commit conflicts met.
@@ -67,6 +71,8 @@ impl PartitionReport {
             duplicates_dropped: 0,
             bytes_in: 0,
             bytes_out: 0,
+            row_groups_copied: 0,
+            bytes_copied: 0,
             snapshot_id: None,
             conflicts: 0,
             tries: 0,
@@ -99,6 +105,8 @@ impl PartitionReport {
         self.duplicates_dropped += group.duplicates_dropped;
         self.bytes_in += group.bytes_in;
         self.bytes_out += group.bytes_out;
+        self.row_groups_copied += group.row_groups_copied;
+        self.bytes_copied += group.bytes_copied;
         self.snapshot_id = Some(group.snapshot_id);
         self.conflicts += group.conflicts;
         self.tries += group.tries;
@@ -118,6 +126,8 @@ impl From<&PartitionReport> for PartitionResult {
             duplicates_dropped: report.duplicates_dropped,
             bytes_in: report.bytes_in,
             bytes_out: report.bytes_out,
+            row_groups_copied: report.row_groups_copied,
+            bytes_copied: report.bytes_copied,
             conflicts: u64::from(report.conflicts),
             tries: u64::from(report.tries),
             snapshot_id: report.snapshot_id,
@@ -144,6 +154,10 @@ pub struct GroupReport {
     pub bytes_in: u64,
     /// Bytes written.
     pub bytes_out: u64,
+    /// Row groups of them that were copied without decoding.
+    pub row_groups_copied: u64,
+    /// Encoded bytes of those.
+    pub bytes_copied: u64,
     /// The snapshot.
     pub snapshot_id: i64,
     /// Conflicts met.
@@ -168,6 +182,8 @@ mod tests {
             duplicates_dropped: 2,
             bytes_in: 500,
             bytes_out: 300,
+            row_groups_copied: 3,
+            bytes_copied: 200,
             snapshot_id: 7,
             conflicts: 1,
             tries: 2,
@@ -183,6 +199,7 @@ mod tests {
         assert_eq!(sidecars.reasons, ["a", "b"]);
         assert_eq!((report.files_before, report.files_after), (10, 4));
         assert_eq!((report.rows_in, report.rows_out, report.duplicates_dropped), (100, 96, 4));
+        assert_eq!((report.row_groups_copied, report.bytes_copied), (6, 400));
         assert_eq!((report.snapshot_id, report.conflicts, report.tries), (Some(9), 2, 4));
     }
 }

@@ -9,7 +9,7 @@
 //! - [`ties`]: what decides between rows of equal keys: data sequence number, source, row position;
 //! - [`check`]: whether the rows of one input are in order, batch by batch;
 //! - [`machine`]: the merge itself; [`concat`](mod@concat): its counterpart for tables without a row order;
-//! - [`window`]: what both hand out.
+//! - [`window`]: what both hand out; `stretch`: rows of one input that are handed out on their own where nothing comes between them.
 //!
 //! This crate knows no file format, no thread and no runtime: files have rows, runs have row numbers.
 
@@ -19,6 +19,7 @@ mod fault;
 mod heap;
 pub mod machine;
 pub mod order;
+mod stretch;
 pub mod ties;
 pub mod window;
 

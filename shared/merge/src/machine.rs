@@ -1,12 +1,14 @@
 //! The merge as a state machine: batches of keys in, windows of runs out.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::check::SortCheck;
 use crate::fault::MergeFault;
 use crate::heap::InputHeap;
 use crate::order::{KeyBatch, compare, compare_age, gallop, same_key};
+use crate::stretch::{OpenStretch, Stretches};
 use crate::window::{RowRef, Step, Window, WindowLimit};
 
 /// A k-way merge of inputs in row order.
@@ -27,6 +29,11 @@ pub struct Merge {
     pending: Option<Held>,
     last_out: Option<Held>,
     window_first_key: Option<Vec<u8>>,
+    stretches: Stretches,
+    /// The stretch that the rows going out now belong to.
+    open: Option<OpenStretch>,
+    /// A window that goes out next.
+    ready: Option<Window>,
     finished: bool,
 }
 
@@ -77,8 +84,19 @@ impl Merge {
             pending: None,
             last_out: None,
             window_first_key: None,
+            stretches: Stretches::default(),
+            open: None,
+            ready: None,
             finished: false,
         }
+    }
+
+    /// Rows of the inputs (one list an input, ascending) that are wanted in one piece. Where the merge finds nothing to come between the
+    /// rows of such a stretch, and drops none of them, they are a window of their own ([`Window::whole`]), however many they are. Where it
+    /// does, the window that they are in may have as many rows more than its limit; [`Window::split`] makes it smaller.
+    pub fn with_stretches(mut self, stretches: Vec<Vec<Range<u64>>>) -> Merge {
+        self.stretches = Stretches::new(stretches);
+        self
     }
 
     /// Rows of the input that came in so far.
@@ -156,6 +174,9 @@ impl Merge {
     /// # Errors
     /// [`MergeFault::OrderBroken`] when a row would be emitted out of order: the last line of defence, it costs one comparison a run.
     pub fn advance(&mut self, limit: &WindowLimit) -> Result<Step, MergeFault> {
+        if let Some(window) = self.ready.take() {
+            return Ok(Step::Window(window));
+        }
         if self.finished {
             return Ok(Step::Finished);
         }
@@ -177,13 +198,17 @@ impl Merge {
         loop {
             let Some(input) = heap.first() else { return self.wind_up(limit) };
             let Some(batch) = self.inputs[input].batch.clone() else { return Ok(Step::Need(input)) };
-            if self.window.rows >= limit.rows.max(1)
+            let at = self.inputs[input].at;
+            if let Some(window) = self.settle_stretch(Some((input, &batch, at)))? {
+                return Ok(Step::Window(window));
+            }
+            let full = self.window.rows >= limit.rows.max(1)
                 || consumed >= limit.consumed.max(1)
-                || self.window.runs.len() >= limit.runs.max(1)
-            {
+                || self.window.runs.len() >= limit.runs.max(1);
+            if full && self.open.is_none() {
                 return Ok(Step::Window(self.close_window()));
             }
-            let at = self.inputs[input].at;
+            let border = self.begin_stretch(input, &batch, at)?;
             let mut end = match heap.second(|a, b| self.goes_first(a, b)) {
                 Some(second) => match &self.inputs[second].batch {
                     Some(bound) => gallop(&batch, at, bound, self.inputs[second].at),
@@ -191,8 +216,15 @@ impl Merge {
                 },
                 None => batch.rows(),
             };
-            // A consumed row emits one row at most, so these bounds keep the limits exactly.
-            let room = (limit.rows.max(1) - self.window.rows).min(limit.consumed.max(1) - consumed);
+            // A consumed row emits one row at most, so these bounds keep the limits exactly; a stretch is not limited.
+            let room = match (&self.open, border) {
+                (Some(_), Some(border)) => border - (batch.first_row() + at as u64),
+                (_, border) => {
+                    let rows = limit.rows.max(1).saturating_sub(self.window.rows);
+                    let room = rows.min(limit.consumed.max(1).saturating_sub(consumed)).max(1);
+                    border.map_or(room, |border| room.min(border - (batch.first_row() + at as u64)))
+                }
+            };
             end = end.min(at.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
             if self.dedup {
                 self.take_dedup(input, &batch, at, end)?;
@@ -211,8 +243,68 @@ impl Merge {
         }
     }
 
+    /// Begins a stretch where one starts with row `at` of the batch. Returns the row before which the rows to come must stop: the end of
+    /// the stretch, or the beginning of the next one.
+    fn begin_stretch(&mut self, input: usize, batch: &Arc<KeyBatch>, at: usize) -> Result<Option<u64>, MergeFault> {
+        if let Some(open) = &self.open {
+            return Ok(Some(open.rows.end));
+        }
+        let row = batch.first_row() + at as u64;
+        let Some(rows) = self.stretches.next(input, row) else { return Ok(None) };
+        if rows.start > row {
+            return Ok(Some(rows.start));
+        }
+        if self.pending.as_ref().is_some_and(|held| same_key(&held.batch, held.at, batch, at)) {
+            // Either this row or the one that is held back will be dropped; the stretch is passed over.
+            let next = self.stretches.next(input, row + 1);
+            return Ok(next.map(|rows| rows.start));
+        }
+        if let Some(held) = self.pending.take() {
+            self.emit(held.input, &held.batch, held.at, held.at + 1)?;
+        }
+        let last_key = self.last_out.as_ref().map(|held| held.batch.key_bytes(held.at).to_vec()).unwrap_or_default();
+        let first_key = batch.key_bytes(at).to_vec();
+        let end = rows.end;
+        self.open = Some(OpenStretch::begin(input, rows, first_key, &self.window, last_key));
+        Ok(Some(end))
+    }
+
+    /// Looks at the stretch that is open before the row `next` goes out; None: there are no more rows. Gives the window before the stretch,
+    /// or the stretch itself, when all its rows went out with nothing between them.
+    fn settle_stretch(&mut self, next: Option<(usize, &Arc<KeyBatch>, usize)>) -> Result<Option<Window>, MergeFault> {
+        let Some(open) = self.open.take() else { return Ok(None) };
+        let broken = open.lost_rows(&self.window);
+        if broken || !open.is_consumed(&self.window) {
+            let goes_on = !broken && next.is_some_and(|(input, ..)| input == open.input);
+            self.open = goes_on.then_some(open);
+            return Ok(None);
+        }
+        if let Some(held) = self.pending.take() {
+            if next.is_some_and(|(_, batch, at)| same_key(&held.batch, held.at, batch, at)) {
+                // Its last row has a rival.
+                self.pending = Some(held);
+                return Ok(None);
+            }
+            self.emit(held.input, &held.batch, held.at, held.at + 1)?;
+        }
+        let last_key = self.last_out.as_ref().map(|held| held.batch.key_bytes(held.at).to_vec()).unwrap_or_default();
+        let first_key = self.window_first_key.clone();
+        let Some((before, whole)) = open.cut(&mut self.window, first_key, last_key) else { return Ok(None) };
+        self.window_first_key = None;
+        Ok(Some(match before {
+            Some(before) => {
+                self.ready = Some(whole);
+                before
+            }
+            None => whole,
+        }))
+    }
+
     /// All inputs have ended: what is held back is decided, the last window goes out.
     fn wind_up(&mut self, limit: &WindowLimit) -> Result<Step, MergeFault> {
+        if let Some(window) = self.settle_stretch(None)? {
+            return Ok(Step::Window(window));
+        }
         if self.pending.is_some() && self.window.rows >= limit.rows.max(1) {
             return Ok(Step::Window(self.close_window()));
         }

@@ -44,6 +44,9 @@ pub struct Window {
     pub first_key: Vec<u8>,
     /// Composite key of the last output row.
     pub last_key: Vec<u8>,
+    /// The rows are one stretch ([`crate::Merge::with_stretches`]) from its first row to its last: one input's, in their order, none of
+    /// them dropped, nothing carried in or out, and no row of another input between them.
+    pub whole: bool,
 }
 
 impl Window {
@@ -94,6 +97,7 @@ impl Window {
             ranges: first.ranges.iter().zip(&self.ranges).map(|(done, all)| done.end..all.end).collect(),
             carried_in: first.carried_out,
             dropped: self.dropped - first.dropped,
+            whole: false,
             ..self
         };
         Some((first, second))

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -165,8 +166,19 @@ fn drive(
     batch: usize,
     limit: WindowLimit,
 ) -> Result<Vec<Window>, MergeFault> {
+    drive_with(order, fields, inputs, batch, limit, Vec::new())
+}
+
+fn drive_with(
+    order: &RowOrder,
+    fields: &[FieldRef],
+    inputs: &[Input],
+    batch: usize,
+    limit: WindowLimit,
+    stretches: Vec<Vec<Range<u64>>>,
+) -> Result<Vec<Window>, MergeFault> {
     let keys = KeyOrder::new(order, fields).unwrap();
-    let mut merge = Merge::new(keys.dedup(), inputs.len());
+    let mut merge = Merge::new(keys.dedup(), inputs.len()).with_stretches(stretches);
     let mut windows = Vec::new();
     loop {
         match merge.advance(&limit)? {
@@ -421,5 +433,55 @@ proptest! {
         inputs.insert(0, Input { rows, hidden: true });
         let windows = drive(&case.order, &case.fields, &inputs, batch, limit).unwrap();
         prop_assert_eq!(collect(&inputs, &windows, limit), oracle(&case.order, &all));
+    }
+
+    #[test]
+    fn a_stretch_is_whole_exactly_where_nothing_comes_between_its_rows(
+        case in case(), batch in 1..9usize, rows in 1..9u64, sizes in vec(1..7u64, 1..4), gap in 0..2u64,
+    ) {
+        let limit = WindowLimit { rows, consumed: rows * 2, runs: 5 };
+        let stretches: Vec<Vec<Range<u64>>> = case.inputs.iter().map(|input| {
+            let mut start = 0;
+            let mut sizes = sizes.iter().cycle();
+            std::iter::from_fn(|| {
+                let begin = start + gap;
+                start = begin + sizes.next()?;
+                (start <= input.rows.len() as u64).then_some(begin..start)
+            }).collect()
+        }).collect();
+        let all: Vec<Row> = case.inputs.iter().flat_map(|input| input.rows.clone()).collect();
+        let expected = oracle(&case.order, &all);
+        let windows = drive_with(&case.order, &case.fields, &case.inputs, batch, limit, stretches.clone()).unwrap();
+        let longest = 2 * rows + 7;
+        prop_assert_eq!(collect(&case.inputs, &windows, WindowLimit { rows: longest, consumed: longest + 9, runs: 99 }), expected.clone());
+        let keys: Vec<&[u8]> = windows.iter().filter(|w| w.rows > 0).flat_map(|w| [&w.first_key[..], &w.last_key[..]]).collect();
+        prop_assert!(keys.windows(2).all(|pair| pair[0] <= pair[1]));
+
+        let mut found = Vec::new();
+        for window in windows.iter().filter(|window| window.whole) {
+            prop_assert_eq!((window.runs.len(), window.dropped, window.carried_in, window.carried_out), (1, 0, None, None));
+            let run = window.runs[0];
+            prop_assert_eq!(window.consumed(), u64::from(run.count));
+            found.push((run.input as usize, run.first_row..run.first_row + u64::from(run.count)));
+        }
+        found.sort_by_key(|(input, rows)| (*input, rows.start));
+        let dedup = case.order.dedup_columns;
+        let mut wanted = Vec::new();
+        for (input, ranges) in stretches.iter().enumerate() {
+            for range in ranges {
+                let part = &case.inputs[input].rows[range.start as usize..range.end as usize];
+                let place = expected.iter().position(|row| *row == part[0].identity());
+                let together = place.is_some_and(|at| {
+                    expected[at..].iter().take(part.len()).eq(part.iter().map(Row::identity).collect::<Vec<_>>().iter())
+                });
+                let rival = |row: &Row| dedup.is_some_and(|columns| {
+                    all.iter().any(|other| other.identity() != row.identity() && compare_keys(&case.order, columns, other, row) == Ordering::Equal)
+                });
+                if together && !part.iter().any(rival) {
+                    wanted.push((input, range.clone()));
+                }
+            }
+        }
+        prop_assert_eq!(found, wanted);
     }
 }

@@ -102,6 +102,8 @@ pub(crate) fn partition_result(done: &PartitionReport) -> PartitionResult {
         duplicates_dropped: done.duplicates_dropped,
         bytes_in: done.bytes_in,
         bytes_out: done.bytes_out,
+        row_groups_copied: done.row_groups_copied,
+        bytes_copied: done.bytes_copied,
         conflicts: u64::from(done.conflicts),
         tries: u64::from(done.tries),
         snapshot_id: done.snapshot_id,

@@ -120,6 +120,10 @@ pub struct PartitionResult {
     pub bytes_in: u64,
     /// Bytes of the files that were written.
     pub bytes_out: u64,
+    /// Row groups of them that were copied without decoding.
+    pub row_groups_copied: u64,
+    /// Encoded bytes of those.
+    pub bytes_copied: u64,
     /// Commits that the catalog refused.
     pub conflicts: u64,
     /// Commits that were sent.
@@ -144,6 +148,8 @@ impl PartitionResult {
             duplicates_dropped: 0,
             bytes_in: 0,
             bytes_out: 0,
+            row_groups_copied: 0,
+            bytes_copied: 0,
             conflicts: 0,
             tries: 0,
             snapshot_id: None,

@@ -72,6 +72,18 @@ impl<'a> Column<'a> {
         }
     }
 
+    /// Passes over the rows of a window that moves without this column.
+    pub(crate) fn skip(&mut self, window: &Window) -> Result<(), ColumnarError> {
+        match &mut self.way {
+            Way::Fast(fast, _) => fast.skip(window),
+            Way::Generic(generic) => {
+                let moved = generic.sources.iter_mut().zip(&window.ranges).filter(|(_, range)| !range.is_empty());
+                moved.into_iter().try_for_each(|(source, range)| source.skip_to(range.end))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Begins to read what a window needs.
     fn prime(&mut self, window: &Window) -> Result<(), ColumnarError> {
         let generic = match &mut self.way {

@@ -19,6 +19,7 @@ use super::output::Outputs;
 use super::request::{Hidden, MergeInput, MergeReport, OutputFactory, POSITION_COLUMN, SEQUENCE_COLUMN, SOURCE_COLUMN};
 use super::source::ColumnSource;
 use crate::admit::{Admission, CONSUMED_PER_ROW, admit, window_runs};
+use crate::copy::CopyPlan;
 use crate::error::ColumnarError;
 use crate::fast::column::FastColumn;
 use crate::fast::page::Scratch;
@@ -36,7 +37,8 @@ pub(crate) fn run(task: &Task<'_>, outputs: &mut dyn OutputFactory) -> Result<Me
     };
     let key_rows = usize::try_from(admission.key_rows).unwrap_or(usize::MAX);
     let reading = KeyReading { limit: BatchLimit { rows: key_rows, ..limit }, reopen: admission.reopen_keys };
-    let mut windows = Windows::new(task.inputs, task.order, task.schema, reading)?;
+    let copies = CopyPlan::new(task, &admission, copying(task))?;
+    let mut windows = Windows::new(task.inputs, task.order, task.schema, reading, copies.stretches())?;
     let schema = output_schema(task.schema, task.hidden);
     let mut job = Job {
         task,
@@ -44,6 +46,8 @@ pub(crate) fn run(task: &Task<'_>, outputs: &mut dyn OutputFactory) -> Result<Me
         hasher: RowHasher::new(task.schema)?,
         columns: columns(task, limit)?,
         ledger: Ledger::new(task.inputs.len()),
+        copies,
+        bytes_copied: 0,
         outputs: Outputs::new(task, schema, windows.key_signature(), outputs),
         scratches: Mutex::default(),
         spare_states: SpareStates::default(),
@@ -141,6 +145,15 @@ pub(crate) fn fast_path(task: &Task<'_>) -> bool {
     task.limits.fast_path
 }
 
+/// What a test does to rows is done to arrays.
+fn copying(task: &Task<'_>) -> bool {
+    #[cfg(test)]
+    if task.tamper.is_some() {
+        return false;
+    }
+    task.limits.copy
+}
+
 fn hidden_source<'a>(
     input: &'a MergeInput,
     name: &'static str,
@@ -171,6 +184,8 @@ struct Job<'a, 'o> {
     hasher: RowHasher,
     columns: Vec<Column<'a>>,
     ledger: Ledger,
+    copies: CopyPlan,
+    bytes_copied: u64,
     outputs: Outputs<'a, 'o>,
     scratches: Mutex<Vec<Scratch>>,
     spare_states: SpareStates,
@@ -216,12 +231,24 @@ impl Job<'_, '_> {
 
     /// Moves a window, in halves where its rows turn out to be larger than those before.
     fn move_window(&mut self, window: Window) -> Result<(), MergeError> {
+        if window.whole {
+            return self.copy_window(&window);
+        }
+        let most = self.window_limit().rows;
         let mut waiting = vec![window];
         let mut may_roll = true;
         while let Some(window) = waiting.pop() {
             if self.task.stop.is_set() {
                 return Err(MergeError::Stopped);
             }
+            // A row group that was to be copied and has turned out not to be whole makes its window longer than others.
+            let window = match window.clone().split(most).filter(|_| window.rows > most) {
+                Some((first, rest)) => {
+                    waiting.push(rest);
+                    first
+                }
+                None => window,
+            };
             match self.try_window(&window, may_roll)? {
                 Tried::Done => {
                     self.largest_window = self.largest_window.saturating_mul(2);
@@ -282,10 +309,25 @@ impl Job<'_, '_> {
         self.spare_states = spare;
         self.columns.iter_mut().for_each(Column::settle);
         if window.rows > 0 {
-            self.outputs.append(window, encoded, sum)?;
+            self.outputs.append(window, encoded, Some(sum))?;
         }
         self.windows += 1;
         Ok(Tried::Done)
+    }
+
+    /// Copies a window that is a row group.
+    fn copy_window(&mut self, window: &Window) -> Result<(), MergeError> {
+        if self.task.stop.is_set() {
+            return Err(MergeError::Stopped);
+        }
+        let group = self.copies.group(window)?;
+        self.outputs.open_next(self.ledger.rows_in, true)?;
+        self.ledger.copy(window, group.sum)?;
+        self.columns.iter_mut().try_for_each(|column| column.skip(window))?;
+        self.bytes_copied += group.bytes;
+        self.outputs.append(window, group.columns, group.sum)?;
+        self.windows += 1;
+        Ok(())
     }
 
     fn finish(self) -> Result<MergeReport, MergeError> {
@@ -323,6 +365,9 @@ impl Job<'_, '_> {
             sum_dropped: self.ledger.sum_dropped,
             input_sums: self.ledger.input_sums,
             windows: self.windows,
+            row_groups_copied: self.ledger.groups_copied,
+            bytes_copied: self.bytes_copied,
+            rows_by_bytes: self.ledger.rows_by_bytes,
             admission: self.admission,
         })
     }

@@ -1,5 +1,6 @@
 //! Reads the key columns of the inputs and gets windows from the merge.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -71,11 +72,12 @@ impl<'a> Windows<'a> {
         order: &RowOrder,
         schema: &SchemaRef,
         reading: KeyReading,
+        stretches: Vec<Vec<Range<u64>>>,
     ) -> Result<Windows<'a>, MergeError> {
         if order.is_unordered() {
             let places: Vec<_> =
                 inputs.iter().map(|input| (input.sequence_number, input.source, input.file.rows())).collect();
-            return Ok(Windows::Concat(Concat::new(&places).map_err(MergeError::Order)?));
+            return Ok(Windows::Concat(Concat::new(&places).map_err(MergeError::Order)?.with_stretches(stretches)));
         }
         let (order, columns) = key_order(order, schema)?;
         let mut readers =
@@ -84,7 +86,7 @@ impl<'a> Windows<'a> {
         for column in readers.iter_mut().flat_map(KeyReader::all) {
             column.cursor.prime(None)?;
         }
-        let merge = Merge::new(order.dedup(), inputs.len());
+        let merge = Merge::new(order.dedup(), inputs.len()).with_stretches(stretches);
         Ok(Windows::Sorted(Box::new(SortedWindows { order, merge, readers, inputs })))
     }
 

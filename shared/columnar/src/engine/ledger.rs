@@ -134,6 +134,9 @@ pub(crate) struct Ledger {
     pub(crate) sum_dropped: RowSum,
     pub(crate) input_rows: Vec<u64>,
     pub(crate) input_sums: Vec<RowSum>,
+    /// Row groups that were copied, and rows of them that are in no sum.
+    pub(crate) groups_copied: u64,
+    pub(crate) rows_by_bytes: u64,
     /// State of the row that the last window carried out.
     carried: Option<u64>,
     windows: u64,
@@ -197,6 +200,37 @@ impl Ledger {
         self.sum_out += sum_out;
         self.sum_dropped += sum_dropped;
         Ok((sum_out, SpareStates { inputs, output }))
+    }
+
+    /// Enters a window that is copied: one input's rows, all of which go out. `sum` is theirs on both sides, where it is known.
+    ///
+    /// # Errors
+    /// [`MergeError::Proof`] when the window is anything else.
+    pub(crate) fn copy(&mut self, window: &Window, sum: Option<RowSum>) -> Result<(), MergeError> {
+        self.windows += 1;
+        let [run] = window.runs.as_slice() else {
+            return Err(self.broken(format!("{} runs were to be copied", window.runs.len())));
+        };
+        let input = run.input as usize;
+        let rows = run.first_row..run.first_row + u64::from(run.count);
+        let alone = window.ranges.get(input) == Some(&rows) && window.consumed() == window.rows;
+        if !alone || window.rows != rows.end - rows.start || window.dropped > 0 || self.carried.is_some() {
+            return Err(
+                self.broken(format!("rows {rows:?} of input {input} were to be copied, and are not all there is"))
+            );
+        }
+        self.rows_in += window.rows;
+        self.rows_out += window.rows;
+        self.input_rows[input] += window.rows;
+        self.groups_copied += 1;
+        match sum {
+            Some(sum) => {
+                self.input_sums[input] += sum;
+                self.sum_out += sum;
+            }
+            None => self.rows_by_bytes += window.rows,
+        }
+        Ok(())
     }
 
     /// Closes the books: nothing is carried any more, and the totals agree.
@@ -310,6 +344,28 @@ mod tests {
         ledger.close().unwrap();
         assert_eq!((ledger.rows_in, ledger.rows_out, ledger.dropped), (7, 3, 4));
         assert_eq!(ledger.input_sums, [finish(&[10, 11, 12, 13]), finish(&[20, 21, 22])]);
+    }
+
+    #[test]
+    fn a_copied_window_is_one_run_with_its_sum_on_both_sides_or_on_none() {
+        let mut ledger = Ledger::new(2);
+        ledger.copy(&window(vec![run(1, 0, 3)], vec![0..0, 0..3], 0), Some(RowSum(9))).unwrap();
+        ledger.copy(&window(vec![run(0, 0, 2)], vec![0..2, 3..3], 0), None).unwrap();
+        ledger.close().unwrap();
+        assert_eq!((ledger.rows_in, ledger.rows_out, ledger.rows_by_bytes, ledger.groups_copied), (5, 5, 2, 2));
+        assert_eq!((ledger.sum_out, ledger.sum_in()), (RowSum(9), RowSum(9)));
+        assert_eq!(ledger.input_rows, [2, 3]);
+        for other in [
+            window(vec![run(0, 2, 1), run(1, 3, 1)], vec![2..3, 3..4], 0),
+            window(vec![run(0, 2, 1)], vec![2..3, 3..4], 0),
+            window(vec![run(0, 3, 1)], vec![2..4, 3..3], 0),
+            window(vec![run(0, 2, 1)], vec![2..3, 3..3], 1),
+        ] {
+            assert!(matches!(ledger.copy(&other, None), Err(MergeError::Proof { .. })), "{other:?}");
+        }
+        ledger.carried = Some(1);
+        let whole = window(vec![run(0, 2, 1)], vec![2..3, 3..3], 0);
+        assert!(ledger.copy(&whole, None).is_err(), "a row is carried past it");
     }
 
     #[test]

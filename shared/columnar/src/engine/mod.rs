@@ -29,7 +29,7 @@ pub use error::{MergeError, Space};
 pub(crate) use keys::{KeyReader, KeyReading, key_order};
 pub(crate) use ledger::lock;
 pub use request::{
-    EngineLimits, Hidden, MergeInput, MergeReport, MergeRequest, MergedFile, OutputFactory, OutputSink,
+    EngineLimits, GroupProof, Hidden, MergeInput, MergeReport, MergeRequest, MergedFile, OutputFactory, OutputSink,
     POSITION_COLUMN, SEQUENCE_COLUMN, SOURCE_COLUMN,
 };
 pub use stop::StopFlag;

@@ -9,13 +9,14 @@ use arrow_schema::SchemaRef;
 
 use super::Task;
 use super::error::MergeError;
-use super::request::{MergedFile, OutputFactory, OutputSink};
+use super::request::{GroupProof, MergedFile, OutputFactory, OutputSink};
 use crate::claims::FileClaims;
+use crate::copy::group_claims::sums_entry;
 use crate::error::ColumnarError;
 use crate::proof::RowSum;
 use crate::roll::{Roll, RollLimits, WindowBorder};
 use crate::tap::RowGroupTap;
-use crate::writer::{ColumnEncoders, EncodedColumn, FileWriter};
+use crate::writer::{ColumnEncoders, CopiedBytes, EncodedColumn, FileWriter};
 
 /// The outputs of one merge.
 pub(crate) struct Outputs<'a, 'o> {
@@ -35,7 +36,7 @@ pub(crate) struct Outputs<'a, 'o> {
 struct OpenFile {
     writer: FileWriter<Box<dyn OutputSink>>,
     encoders: ColumnEncoders,
-    sum: RowSum,
+    groups: Vec<GroupProof>,
     keys: Option<KeyRange>,
     tap: Option<Tap>,
 }
@@ -98,7 +99,7 @@ impl<'a, 'o> Outputs<'a, 'o> {
             let name = sink.name().to_owned();
             let writer = FileWriter::new(&name, &self.schema, self.task.settings, sink)?;
             let encoders = writer.encoders();
-            self.open = Some(OpenFile { writer, encoders, sum: RowSum::ZERO, keys: None, tap });
+            self.open = Some(OpenFile { writer, encoders, groups: Vec::new(), keys: None, tap });
         }
         match &self.open {
             Some(open) => Ok((open.encoders.clone(), open.writer.rows())),
@@ -121,12 +122,12 @@ impl<'a, 'o> Outputs<'a, 'o> {
         Roll::decide(&border, &limits).closes()
     }
 
-    /// Appends the encoded row group of `window`.
+    /// Appends the encoded row group of `window`, whose rows have the sum `sum`. Without one it is copied, and proved by its bytes.
     pub(crate) fn append(
         &mut self,
         window: &Window,
         columns: Vec<EncodedColumn>,
-        sum: RowSum,
+        sum: Option<RowSum>,
     ) -> Result<(), MergeError> {
         let Some(open) = &mut self.open else {
             return Err(ColumnarError::Usage { detail: "no output is open".into() }.into());
@@ -134,7 +135,7 @@ impl<'a, 'o> Outputs<'a, 'o> {
         self.bytes_out += columns.iter().map(EncodedColumn::bytes).sum::<u64>();
         self.rows_out += window.rows;
         open.append(columns)?;
-        open.sum += sum;
+        open.groups.push(proof(sum, open.writer.copied())?);
         if self.key_signature.is_some() {
             match &mut open.keys {
                 Some(keys) => keys.last.clone_from(&window.last_key),
@@ -158,9 +159,12 @@ impl<'a, 'o> Outputs<'a, 'o> {
             order: sorted.then(|| order.canonical()),
             key_signature: self.key_signature.clone(),
             key_range: open.keys.clone(),
-            row_sum: Some(open.sum),
+            row_sum: row_sum(&open.groups),
         };
-        claims.to_key_values()
+        let mut entries = claims.to_key_values();
+        entries.push(sums_entry(open.groups.iter().map(GroupProof::row_sum)));
+        entries.extend(open.writer.nans_entry());
+        entries
     }
 
     fn close(&mut self) -> Result<(), MergeError> {
@@ -171,14 +175,57 @@ impl<'a, 'o> Outputs<'a, 'o> {
         let (finished, mut sink) = open.writer.finish(&claims)?;
         sink.finished(finished.rows);
         sink.close()?;
-        self.finished.push(MergedFile { finished, row_sum: open.sum, key_range: open.keys });
+        self.finished.push(MergedFile {
+            finished,
+            row_sum: row_sum(&open.groups),
+            groups: open.groups,
+            key_range: open.keys,
+        });
         Ok(())
     }
 
-    /// Closes the last file. Returns the files and the sum over all of them.
+    /// Closes the last file. Returns the files and the sum over all row groups that have one.
     pub(crate) fn finish(mut self) -> Result<(Vec<MergedFile>, RowSum), MergeError> {
         self.close()?;
-        let sum = self.finished.iter().map(|file| file.row_sum).sum();
+        let sum = self.finished.iter().flat_map(|file| &file.groups).filter_map(GroupProof::row_sum).sum();
         Ok((self.finished, sum))
+    }
+}
+
+/// The sum over all row groups, when each has one.
+fn row_sum(groups: &[GroupProof]) -> Option<RowSum> {
+    groups.iter().map(GroupProof::row_sum).sum()
+}
+
+/// What proves a row group that was appended: bytes that were copied must be those that were read, whatever else is known.
+fn proof(sum: Option<RowSum>, copied: Option<CopiedBytes>) -> Result<GroupProof, MergeError> {
+    match (sum, copied) {
+        (_, Some(CopiedBytes { read, written })) if read != written => Err(MergeError::Proof {
+            place: "of a copied row group".into(),
+            detail: format!("bytes with CRC {read:016x} were read, {written:016x} went out"),
+        }),
+        (Some(sum), _) => Ok(GroupProof::Rows(sum)),
+        (None, Some(CopiedBytes { read, .. })) => Ok(GroupProof::Bytes { crc: read }),
+        (None, None) => Err(ColumnarError::Usage { detail: "a row group without a proof".into() }.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_group_is_proved_by_its_rows_or_by_equal_bytes() {
+        let copied = |read, written| Some(CopiedBytes { read, written });
+        assert_eq!(proof(Some(RowSum(5)), None).unwrap(), GroupProof::Rows(RowSum(5)));
+        assert_eq!(proof(Some(RowSum(5)), copied(1, 1)).unwrap(), GroupProof::Rows(RowSum(5)));
+        assert_eq!(proof(None, copied(7, 7)).unwrap(), GroupProof::Bytes { crc: 7 });
+        for sum in [None, Some(RowSum(5))] {
+            let error = proof(sum, copied(1, 2)).unwrap_err();
+            assert!(matches!(error, MergeError::Proof { .. }), "{error}");
+        }
+        assert!(proof(None, None).is_err());
+        assert_eq!(row_sum(&[GroupProof::Rows(RowSum(5)), GroupProof::Rows(RowSum(6))]), Some(RowSum(11)));
+        assert_eq!(row_sum(&[GroupProof::Rows(RowSum(5)), GroupProof::Bytes { crc: 7 }]), None);
     }
 }

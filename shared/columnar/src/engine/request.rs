@@ -113,6 +113,12 @@ pub struct EngineLimits {
     pub fan_in: usize,
     /// Columns that the fast path knows go by it; false is for comparing the two ways.
     pub fast_path: bool,
+    /// Row groups that nothing comes between are copied without decoding; false is for comparing the two ways.
+    pub copy: bool,
+    /// Encoded bytes of a row group below which it is never copied.
+    pub copy_least_bytes: u64,
+    /// Encoded bytes of a row group above which it is never copied.
+    pub copy_most_bytes: u64,
 }
 
 impl Default for EngineLimits {
@@ -125,6 +131,9 @@ impl Default for EngineLimits {
             key_rows: 8_192,
             fan_in: usize::MAX,
             fast_path: true,
+            copy: true,
+            copy_least_bytes: 8 << 20,
+            copy_most_bytes: u64::MAX,
         }
     }
 }
@@ -170,13 +179,37 @@ impl fmt::Debug for dyn OutputSink {
     }
 }
 
+/// What proves that the rows of a row group are those that were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupProof {
+    /// The sum of their hashes: over what was encoded, or, of a row group that was copied, by the footer that Firn wrote.
+    Rows(RowSum),
+    /// CRC-64 of its encoded columns one after the other, equal as they were read and as they were written.
+    Bytes {
+        /// The checksum.
+        crc: u64,
+    },
+}
+
+impl GroupProof {
+    /// The sum of the rows' hashes, where it is known.
+    pub fn row_sum(&self) -> Option<RowSum> {
+        match self {
+            GroupProof::Rows(sum) => Some(*sum),
+            GroupProof::Bytes { .. } => None,
+        }
+    }
+}
+
 /// An output of a merge.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergedFile {
     /// Size, rows and metrics.
     pub finished: FinishedFile,
-    /// Sum of its rows' hashes.
-    pub row_sum: RowSum,
+    /// Sum of its rows' hashes; None when a row group was copied whose sum is not known.
+    pub row_sum: Option<RowSum>,
+    /// What proves the rows of each row group.
+    pub groups: Vec<GroupProof>,
     /// First and last composite key, as they stand in its footer; None without a row order.
     pub key_range: Option<KeyRange>,
 }
@@ -202,6 +235,12 @@ pub struct MergeReport {
     pub input_sums: Vec<RowSum>,
     /// Windows, that is row groups written.
     pub windows: u64,
+    /// Row groups of them that were copied without decoding.
+    pub row_groups_copied: u64,
+    /// Their encoded bytes.
+    pub bytes_copied: u64,
+    /// Rows of them that are proved by their bytes alone: the sums above are without them.
+    pub rows_by_bytes: u64,
     /// How the work was laid out in memory.
     pub admission: Admission,
 }

@@ -93,6 +93,23 @@ impl<'a> ColumnSource<'a> {
         }
     }
 
+    /// Passes over the rows before `row`.
+    pub(crate) fn skip_to(&mut self, row: u64) -> Result<(), ColumnarError> {
+        match self {
+            ColumnSource::File(column) => {
+                let rows = row.checked_sub(column.cursor.row()).ok_or_else(|| ColumnarError::Usage {
+                    detail: format!("row {row} is behind the reader of a column"),
+                })?;
+                column.cursor.release();
+                column.cursor.skip(rows)
+            }
+            ColumnSource::Computed(computed) => {
+                computed.row = row;
+                Ok(())
+            }
+        }
+    }
+
     /// Goes back to `row`, to read on from there once more.
     pub(crate) fn go_back(&mut self, row: u64) -> Result<(), ColumnarError> {
         match self {

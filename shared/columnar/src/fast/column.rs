@@ -104,6 +104,14 @@ impl FastColumn {
         }
     }
 
+    /// Passes over the rows of a window.
+    pub(crate) fn skip(&mut self, window: &Window) {
+        let lane = lane(self.kind, self.numbered);
+        for (source, range) in self.sources.iter_mut().zip(&window.ranges).filter(|(_, range)| !range.is_empty()) {
+            source.go_back(range.end, lane.clone());
+        }
+    }
+
     /// Words were to be read as numbers, and that does not pay: they are read as words from now on. False when they were read as words
     /// already.
     pub(crate) fn give_up_numbers(&mut self) -> bool {

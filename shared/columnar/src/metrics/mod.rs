@@ -89,14 +89,14 @@ pub struct FileMetrics {
 /// A leaf of the target schema, in the order of the Parquet columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
-    field_id: Option<i32>,
+    pub(crate) field_id: Option<i32>,
     data_type: DataType,
     /// Inside a list or map.
     repeated: bool,
 }
 
 impl Leaf {
-    fn is_float(&self) -> bool {
+    pub(crate) fn is_float(&self) -> bool {
         matches!(self.data_type, DataType::Float32 | DataType::Float64)
     }
 }
@@ -131,11 +131,11 @@ fn collect_leaves(field: &Field, path: &str, repeated: bool, leaves: &mut Vec<Le
 }
 
 /// The metrics of a file of `row_groups`. `nan_counts` has for each row group the NaN of each leaf. Leaves without a field id
-/// (hidden columns of temporary files) have no metrics.
+/// (hidden columns of temporary files) have no metrics. Where a row group does not tell its NaN, the column has neither a count nor bounds.
 pub(crate) fn file_metrics(
     leaves: &[Leaf],
     row_groups: &[RowGroupMetaData],
-    nan_counts: &[Vec<u64>],
+    nan_counts: &[Vec<Option<u64>>],
     modes: &MetricsModes,
 ) -> FileMetrics {
     let mut metrics =
@@ -150,12 +150,12 @@ pub(crate) fn file_metrics(
             let chunk = row_group.column(position);
             let values = u64::try_from(chunk.num_values()).unwrap_or_default();
             let nulls = chunk.statistics().and_then(Statistics::null_count_opt);
-            let nans = row_group_nans.get(position).copied().unwrap_or_default();
+            let nans = row_group_nans.get(position).copied().unwrap_or(Some(0));
             counts.size += u64::try_from(chunk.compressed_size()).unwrap_or_default();
             counts.values += values;
             counts.nulls = counts.nulls.zip(nulls).map(|(sum, nulls)| sum + nulls);
-            counts.nans += nans;
-            let comparable = nulls.is_none_or(|nulls| nulls + nans < values);
+            counts.nans = counts.nans.zip(nans).map(|(sum, nans)| sum + nans);
+            let comparable = nulls.is_none_or(|nulls| nulls + nans.unwrap_or(0) < values);
             bounds.add(chunk.statistics(), comparable);
         }
         metrics.column_sizes.insert(id, counts.size);
@@ -166,15 +166,19 @@ pub(crate) fn file_metrics(
         if let Some(nulls) = counts.nulls {
             metrics.null_counts.insert(id, nulls);
         }
-        if leaf.is_float() {
-            metrics.nan_counts.insert(id, counts.nans);
+        if leaf.is_float()
+            && let Some(nans) = counts.nans
+        {
+            metrics.nan_counts.insert(id, nans);
         }
         let truncate = match mode {
             MetricsMode::None | MetricsMode::Counts => continue,
             MetricsMode::Truncate(length) => Some(length),
             MetricsMode::Full => None,
         };
-        if !leaf.repeated {
+        // Iceberg's strict evaluation takes a missing count of NaN for none: with bounds it would drop rows that it must keep.
+        let nans_known = !leaf.is_float() || counts.nans.is_some();
+        if !leaf.repeated && nans_known {
             let (lower, upper) = bounds.finish(truncate);
             metrics.lower.extend(lower.map(|bytes| (id, bytes)));
             metrics.upper.extend(upper.map(|bytes| (id, bytes)));
@@ -188,12 +192,13 @@ struct Counts {
     values: u64,
     /// None once a row group does not know it.
     nulls: Option<u64>,
-    nans: u64,
+    /// None once a row group does not tell it.
+    nans: Option<u64>,
 }
 
 impl Default for Counts {
     fn default() -> Self {
-        Self { size: 0, values: 0, nulls: Some(0), nans: 0 }
+        Self { size: 0, values: 0, nulls: Some(0), nans: Some(0) }
     }
 }
 

@@ -26,7 +26,7 @@ use crate::error::ColumnarError;
 use crate::source::RangeRead;
 use crate::thrift::ThriftError;
 use decode::PageDecoder;
-use header::{PageHeader, PageKind};
+pub(crate) use header::{PageHeader, PageKind};
 use map::PageMap;
 use map::{DictionaryPlace, PageSpot};
 pub(crate) use shared::SharedPages;
@@ -328,7 +328,7 @@ impl ChunkPages {
             return Err(self.place.corrupt(None, "what stands before its first page is no dictionary"));
         }
         let bytes = bytes.slice(..header.total() as usize);
-        self.check_header(&header, page)?;
+        check_sizes(&self.chunk, &header).map_err(|detail| self.place.corrupt(page, detail))?;
         if let Some(expected) = header.crc {
             let found = checksum(CrcAlgorithm::Crc32IsoHdlc, &bytes[header.length as usize..]) as u32;
             if found != expected {
@@ -352,45 +352,6 @@ impl ChunkPages {
         let page = decoder.decode(bytes).map_err(|error| error.to_string())?;
         self.decoder = Some(decoder);
         Ok(page)
-    }
-
-    /// Checks the sizes by which the Parquet crate would allocate and slice.
-    fn check_header(&self, header: &PageHeader, page: Option<usize>) -> Result<(), ColumnarError> {
-        let total = |levels: [u32; 2]| u64::from(levels[0]) + u64::from(levels[1]);
-        let uncompressed = u64::from(header.uncompressed);
-        let chunk = self.chunk.uncompressed_size() as u64;
-        let plain = self.chunk.compression() == Compression::UNCOMPRESSED;
-        if uncompressed > chunk.saturating_mul(2).saturating_add(SIZE_SLACK) {
-            let detail = format!("it claims {uncompressed} bytes in a chunk of {chunk} bytes");
-            return Err(self.place.corrupt(page, detail));
-        }
-        if plain && header.compressed != header.uncompressed {
-            let detail = format!("it claims {} and {uncompressed} bytes without compression", header.compressed);
-            return Err(self.place.corrupt(page, detail));
-        }
-        match header.kind {
-            PageKind::V2 { levels, .. }
-                if total(levels) > uncompressed || total(levels) > u64::from(header.compressed) =>
-            {
-                let levels = total(levels);
-                Err(self.place.corrupt(page, format!("it claims {levels} bytes of levels in {uncompressed} bytes")))
-            }
-            PageKind::Dictionary { values, .. } if u64::from(values) * self.least_width() > uncompressed => {
-                Err(self.place.corrupt(page, format!("it claims {values} entries in {uncompressed} bytes")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Least bytes of a dictionary entry.
-    fn least_width(&self) -> u64 {
-        match self.chunk.column_type() {
-            PhysicalType::BOOLEAN => 0,
-            PhysicalType::INT32 | PhysicalType::FLOAT | PhysicalType::BYTE_ARRAY => 4,
-            PhysicalType::INT64 | PhysicalType::DOUBLE => 8,
-            PhysicalType::INT96 => 12,
-            PhysicalType::FIXED_LEN_BYTE_ARRAY => u64::try_from(self.chunk.column_descr().type_length()).unwrap_or(0),
-        }
     }
 
     /// What the values of the dictionary take, once [`Self::begin`] has read it. `None` without a dictionary of texts.
@@ -491,6 +452,40 @@ impl ChunkPages {
             self.failure = Some(error);
             text
         })
+    }
+}
+
+/// Checks the sizes by which the Parquet crate would allocate and slice.
+pub(crate) fn check_sizes(chunk: &ColumnChunkMetaData, header: &PageHeader) -> Result<(), String> {
+    let total = |levels: [u32; 2]| u64::from(levels[0]) + u64::from(levels[1]);
+    let uncompressed = u64::from(header.uncompressed);
+    let bytes = chunk.uncompressed_size() as u64;
+    let plain = chunk.compression() == Compression::UNCOMPRESSED;
+    if uncompressed > bytes.saturating_mul(2).saturating_add(SIZE_SLACK) {
+        return Err(format!("it claims {uncompressed} bytes in a chunk of {bytes} bytes"));
+    }
+    if plain && header.compressed != header.uncompressed {
+        return Err(format!("it claims {} and {uncompressed} bytes without compression", header.compressed));
+    }
+    match header.kind {
+        PageKind::V2 { levels, .. } if total(levels) > uncompressed || total(levels) > u64::from(header.compressed) => {
+            Err(format!("it claims {} bytes of levels in {uncompressed} bytes", total(levels)))
+        }
+        PageKind::Dictionary { values, .. } if u64::from(values) * least_width(chunk) > uncompressed => {
+            Err(format!("it claims {values} entries in {uncompressed} bytes"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Least bytes of a dictionary entry.
+fn least_width(chunk: &ColumnChunkMetaData) -> u64 {
+    match chunk.column_type() {
+        PhysicalType::BOOLEAN => 0,
+        PhysicalType::INT32 | PhysicalType::FLOAT | PhysicalType::BYTE_ARRAY => 4,
+        PhysicalType::INT64 | PhysicalType::DOUBLE => 8,
+        PhysicalType::INT96 => 12,
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => u64::try_from(chunk.column_descr().type_length()).unwrap_or(0),
     }
 }
 

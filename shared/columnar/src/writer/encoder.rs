@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef, Schema};
+use crc_fast::Digest;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterPropertiesPtr;
@@ -17,6 +18,7 @@ use super::schema;
 use super::settings::WriterSettings;
 use super::sink::write_error;
 use crate::ColumnarError;
+use crate::copy::chunk::CopiedChunk;
 use crate::fast::column::Gathered;
 use crate::fast::kind::Kind;
 use crate::fast::pool::Pool;
@@ -103,7 +105,7 @@ impl ColumnEncoders {
             column,
             rows: rows.rows.len() as u64,
             bytes: chunk.close.bytes_written,
-            nans: vec![chunk.nans],
+            nans: vec![Some(chunk.nans)],
             chunks: vec![EncodedChunk::Own(Box::new(chunk))],
         })
     }
@@ -216,6 +218,7 @@ impl ColumnEncoder {
             .map_err(|error| write_error(&shared.file, error))?;
         let bytes = chunks.iter().map(|chunk| chunk.close().bytes_written).sum();
         let chunks = chunks.into_iter().map(|chunk| EncodedChunk::Arrow(Box::new(chunk))).collect();
+        let nans = nans.into_iter().map(Some).collect();
         Ok(EncodedColumn { column, rows, bytes, nans, chunks })
     }
 }
@@ -232,7 +235,8 @@ pub struct EncodedColumn {
     pub(super) column: usize,
     pub(super) rows: u64,
     pub(super) bytes: u64,
-    pub(super) nans: Vec<u64>,
+    /// NaN of each leaf; None where a copied chunk does not tell.
+    pub(super) nans: Vec<Option<u64>>,
     pub(super) chunks: Vec<EncodedChunk>,
 }
 
@@ -240,17 +244,33 @@ pub struct EncodedColumn {
 pub(super) enum EncodedChunk {
     Arrow(Box<ArrowColumnChunk>),
     Own(Box<OwnChunk>),
+    /// As it stands in another file, from where it is read when it is written.
+    Copied(Box<CopiedChunk>),
 }
 
 impl EncodedChunk {
-    /// Appends it to a row group as its next column.
+    /// Appends it to a row group as its next column. `copied` takes the bytes that come from another file.
     pub(super) fn append<W: std::io::Write + Send>(
         self,
         row_group: &mut SerializedRowGroupWriter<'_, W>,
+        copied: &mut Digest,
     ) -> Result<(), ParquetError> {
         match self {
             Self::Arrow(chunk) => chunk.append_to_row_group(row_group),
             Self::Own(chunk) => row_group.append_column(&chunk.bytes, chunk.close),
+            Self::Copied(chunk) => {
+                let loaded = chunk.load().map_err(|error| ParquetError::from(io::Error::other(error)));
+                let (bytes, close) = loaded?;
+                copied.update(&bytes);
+                row_group.append_column(&bytes, close)
+            }
+        }
+    }
+
+    /// Begins to read what will be copied.
+    pub(super) fn prime(&mut self) {
+        if let Self::Copied(chunk) = self {
+            chunk.prime();
         }
     }
 }
@@ -260,11 +280,23 @@ impl fmt::Debug for EncodedChunk {
         f.write_str(match self {
             Self::Arrow(_) => "Arrow",
             Self::Own(_) => "Own",
+            Self::Copied(_) => "Copied",
         })
     }
 }
 
 impl EncodedColumn {
+    /// A column that is copied from another file, a chunk a leaf.
+    pub(crate) fn copied(column: usize, rows: u64, nans: Vec<Option<u64>>, chunks: Vec<CopiedChunk>) -> EncodedColumn {
+        let bytes = chunks.iter().map(CopiedChunk::bytes).sum();
+        let chunks = chunks.into_iter().map(|chunk| EncodedChunk::Copied(Box::new(chunk))).collect();
+        EncodedColumn { column, rows, bytes, nans, chunks }
+    }
+
+    pub(super) fn is_copied(&self) -> bool {
+        self.chunks.iter().any(|chunk| matches!(chunk, EncodedChunk::Copied(_)))
+    }
+
     /// Position of the column in the target schema.
     pub fn column(&self) -> usize {
         self.column
@@ -280,6 +312,7 @@ impl EncodedColumn {
         self.chunks.iter().map(|chunk| match chunk {
             EncodedChunk::Arrow(chunk) => chunk.close().bytes_written,
             EncodedChunk::Own(chunk) => chunk.close.bytes_written,
+            EncodedChunk::Copied(chunk) => chunk.bytes(),
         })
     }
 

@@ -26,14 +26,17 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::ColumnarError;
+use crate::copy::group_claims::nans_entry;
 pub use crate::fast::write::Encodings;
 use crate::metrics::{FileMetrics, Leaf, MetricsModes, file_metrics, leaves};
 use crate::tap::WrittenGroup;
 pub(crate) use bloom::BloomFilter;
 pub use bloom::{BloomFilters, FALSE_POSITIVES};
 pub use encoder::{ColumnEncoder, ColumnEncoders, EncodedColumn};
+pub(crate) use settings::STATISTICS_BYTES;
 pub use settings::{Codec, WriterSettings};
-use sink::{Captured, CountedSink, io_error, write_error};
+pub(crate) use sink::copied_digest;
+use sink::{Captured, CountedSink, Watched, io_error, write_error};
 
 /// A file that was written to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +57,9 @@ pub struct FileWriter<W: Write + Send> {
     writer: SerializedFileWriter<CountedSink<W>>,
     encoders: ColumnEncoders,
     leaves: Vec<Leaf>,
-    nan_counts: Vec<Vec<u64>>,
+    nan_counts: Vec<Vec<Option<u64>>>,
+    /// Checksums of the row group that was copied last.
+    copied: Option<CopiedBytes>,
     rows: u64,
     key_values: Vec<(String, String)>,
     metrics: MetricsModes,
@@ -72,7 +77,7 @@ impl<W: Write + Send> FileWriter<W> {
         let parquet = schema::parquet_schema(file, schema)?;
         let encoders = ColumnEncoders::new(file, schema, &parquet, &properties, settings)?;
         let writer = SerializedFileWriter::new(
-            CountedSink { sink, bytes: 0, captured: Captured::default() },
+            CountedSink { sink, bytes: 0, captured: Captured::default(), watched: None },
             parquet,
             properties,
         )
@@ -83,6 +88,7 @@ impl<W: Write + Send> FileWriter<W> {
             encoders,
             leaves: leaves(schema)?,
             nan_counts: Vec::new(),
+            copied: None,
             rows: 0,
             key_values: settings.key_values.clone(),
             metrics: settings.metrics.clone(),
@@ -143,18 +149,35 @@ impl<W: Write + Send> FileWriter<W> {
 
     fn append(&mut self, columns: Vec<EncodedColumn>) -> Result<(), ColumnarError> {
         let rows = self.check_row_group(&columns)?;
+        let copied = columns.iter().any(EncodedColumn::is_copied);
+        if copied {
+            let start = self.writer.bytes_written() as u64;
+            let bytes: u64 = columns.iter().map(EncodedColumn::bytes).sum();
+            self.writer.inner_mut().watched = Some(Watched::new(start..start + bytes));
+        }
+        let mut read = copied_digest();
         let mut nans = Vec::with_capacity(self.leaves.len());
         let appended = self.writer.next_row_group().and_then(|mut row_group| {
+            let mut chunks = Vec::new();
             for column in columns {
                 nans.extend(column.nans);
-                for chunk in column.chunks {
-                    chunk.append(&mut row_group)?;
+                chunks.extend(column.chunks);
+            }
+            let mut chunks = chunks.into_iter();
+            while let Some(mut chunk) = chunks.next() {
+                // The next one is on its way while this one is written.
+                chunk.prime();
+                if let Some(next) = chunks.as_mut_slice().first_mut() {
+                    next.prime();
                 }
+                chunk.append(&mut row_group, &mut read)?;
             }
             row_group.close()
         });
         appended.map_err(|error| write_error(&self.file, error))?;
         self.writer.flush().map_err(|error| io_error(&self.file, error))?;
+        let written = self.writer.inner_mut().watched.take();
+        self.copied = written.map(|written| CopiedBytes { read: read.finalize(), written: written.digest.finalize() });
         self.nan_counts.push(nans);
         self.rows += rows;
         Ok(())
@@ -195,6 +218,22 @@ impl<W: Write + Send> FileWriter<W> {
         self.writer.bytes_written() as u64
     }
 
+    /// Checksums of the row group that was appended last, when it was copied.
+    pub(crate) fn copied(&self) -> Option<CopiedBytes> {
+        self.copied
+    }
+
+    /// The key-value entry with the NaN of each row group; None for a file without floats.
+    pub(crate) fn nans_entry(&self) -> Option<(String, String)> {
+        let floats = || self.leaves.iter().enumerate().filter(|(_, leaf)| leaf.is_float());
+        floats().next()?;
+        let of = |nans: &Vec<Option<u64>>| {
+            let counts = floats().filter_map(|(at, leaf)| Some((leaf.field_id?, nans.get(at).copied().flatten())));
+            counts.collect::<Vec<_>>()
+        };
+        Some(nans_entry(self.nan_counts.iter().map(of)))
+    }
+
     /// Rows written so far.
     pub fn rows(&self) -> u64 {
         self.rows
@@ -215,6 +254,15 @@ impl<W: Write + Send> FileWriter<W> {
         sink.flush().map_err(|error| io_error(&self.file, error))?;
         Ok((FinishedFile { bytes: sink.bytes, rows: self.rows, row_groups, metrics }, sink.sink))
     }
+}
+
+/// Checksums (CRC-64/NVME) of the bytes of a copied row group, its columns one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CopiedBytes {
+    /// As they came from their file.
+    pub(crate) read: u64,
+    /// As the sink got them.
+    pub(crate) written: u64,
 }
 
 impl<W: Write + Send> fmt::Debug for FileWriter<W> {

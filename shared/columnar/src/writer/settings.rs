@@ -18,7 +18,7 @@ const WRITE_BATCH_ROWS: usize = 1024;
 /// Bytes after which a text or binary value is cut in the statistics of chunks and pages. Minima are cut, maxima cut and
 /// rounded up (whole when that cannot be), so no value is ever excluded. 64 bytes hold 16 characters of any script: enough
 /// for Iceberg's default bounds to be as tight as from the values themselves.
-const STATISTICS_BYTES: usize = 64;
+pub(crate) const STATISTICS_BYTES: usize = 64;
 
 /// Compression of pages, as Iceberg's table property `write.parquet.compression-codec` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Default for WriterSettings {
 impl WriterSettings {
     /// Bytes after which texts are cut in the statistics of chunks; None: never. Bounds cannot be longer than the statistics that they
     /// come from, and a character has up to 4 bytes.
-    fn statistics_bytes(&self) -> Option<usize> {
+    pub(crate) fn statistics_bytes(&self) -> Option<usize> {
         // One length for all columns: the longest that one of them needs.
         self.metrics.all().try_fold(STATISTICS_BYTES, |longest, mode| match mode {
             MetricsMode::Full => None,

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
+use crc_fast::{CrcAlgorithm, Digest};
 use parquet::errors::ParquetError;
 
 use crate::ColumnarError;
@@ -13,12 +14,44 @@ pub(super) struct CountedSink<W> {
     pub(super) sink: W,
     pub(super) bytes: u64,
     pub(super) captured: Captured,
+    /// The checksum of a part of the file.
+    pub(super) watched: Option<Watched>,
+}
+
+/// Takes the checksum of the bytes at a place of the file.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) place: Range<u64>,
+    pub(super) digest: Digest,
+}
+
+impl Watched {
+    pub(super) fn new(place: Range<u64>) -> Watched {
+        Watched { place, digest: copied_digest() }
+    }
+
+    /// Bytes pass by, the first of them at `at`.
+    fn see(&mut self, at: u64, bytes: &[u8]) {
+        let start = self.place.start.max(at);
+        let end = self.place.end.min(at + bytes.len() as u64);
+        if start < end {
+            self.digest.update(&bytes[(start - at) as usize..(end - at) as usize]);
+        }
+    }
+}
+
+/// The checksum of what is copied.
+pub(crate) fn copied_digest() -> Digest {
+    Digest::new(CrcAlgorithm::Crc64Nvme)
 }
 
 impl<W: Write> Write for CountedSink<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.sink.write(bytes)?;
         self.captured.see(self.bytes, &bytes[..written]);
+        if let Some(watched) = &mut self.watched {
+            watched.see(self.bytes, &bytes[..written]);
+        }
         self.bytes += written as u64;
         Ok(written)
     }
@@ -113,14 +146,14 @@ mod tests {
     fn what_is_wanted_is_copied_however_it_is_written() {
         let bytes: Vec<u8> = (0..100).collect();
         for step in [1, 7, 100] {
-            let mut sink = CountedSink { sink: Vec::new(), bytes: 0, captured: Captured::default() };
+            let mut sink = CountedSink { sink: Vec::new(), bytes: 0, captured: Captured::default(), watched: None };
             sink.captured.want(vec![10..20, 20..21, 50..90]);
             bytes.chunks(step).for_each(|part| sink.write_all(part).unwrap());
             let taken = sink.captured.take().unwrap();
             assert_eq!(taken, [(10, bytes[10..20].to_vec()), (20, vec![20]), (50, bytes[50..90].to_vec())]);
             assert_eq!((sink.sink.len(), sink.captured.take()), (100, Some(vec![])));
         }
-        let mut sink = CountedSink { sink: Vec::new(), bytes: 0, captured: Captured::default() };
+        let mut sink = CountedSink { sink: Vec::new(), bytes: 0, captured: Captured::default(), watched: None };
         let only = std::iter::once(0..4).collect();
         sink.captured.want(only);
         sink.write_all(&[1, 2]).unwrap();

@@ -97,6 +97,8 @@ impl WorkAnswer {
             "duplicatesDropped": report.duplicates_dropped,
             "bytesIn": report.bytes_in,
             "bytesOut": report.bytes_out,
+            "rowGroupsCopied": report.row_groups_copied,
+            "bytesCopied": report.bytes_copied,
             "conflicts": report.conflicts,
             "tries": report.tries,
             "snapshotId": report.snapshot_id,
