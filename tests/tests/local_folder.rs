@@ -358,6 +358,11 @@ fn partitions_that_look_alike_keep_their_own_rows() {
 }
 
 #[test]
+fn sidecars_hold_the_rows_that_dedup_left_and_promoted_columns() {
+    sidecars::built_of_the_rows_that_dedup_left_and_of_promoted_columns(&Scene::local());
+}
+
+#[test]
 fn odd_values_are_found_by_index_and_scan_alike() {
     sidecars::odd_values_are_found_alike(&Scene::local());
 }

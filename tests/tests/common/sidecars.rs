@@ -608,3 +608,23 @@ fn sketches_are_read_by_another_library(file: &str, rows: u64, packages: usize) 
     assert!(lower <= rows as f64 && rows as f64 <= upper, "{lower} {upper}");
     assert_eq!(read["properties"]["firn.data-rows"], json!(rows.to_string()));
 }
+
+/// Filters and sketches of rows that came twice and of a column that was promoted while they came: other programs find in them exactly what
+/// is in the data files (I6 of the invariants).
+pub(crate) fn built_of_the_rows_that_dedup_left_and_of_promoted_columns(scene: &Scene) {
+    let dataset = "seriesColumns: [origin], timeColumn: time_hour, dedup: true, tantivy: {indexingColumns: [origin]}, \
+                   bloomFilterColumns: [hour, origin], ndvColumns: [hour, sent]";
+    scene.configure("backlogFileThreshold: 5, verify: reread", dataset);
+    scene.make("--source weather --limit 3000 --appends 24 --duplicates 0.2 --evolve promote");
+    let deduplicated = scene.lake.digest(TABLE, &["--dedup", "origin,time_hour"]);
+    let merged = event(&scene.compact(&[]).expect_code(0));
+    assert!(merged["duplicatesDropped"].as_u64().unwrap() > 100, "{merged}");
+    assert_eq!((&merged["sidecars"]["written"], &merged["sidecars"]["dropped"]), (&json!(3), &json!(0)), "{merged}");
+    assert_eq!(scene.digest(), deduplicated);
+    let checked = scene.lake.check_invariants_with(TABLE, &["--dedup", "origin,time_hour"]);
+    assert_eq!(checked["sidecars"], json!(3), "{checked}");
+    let (by_index, by_scan) = (search(scene, "JFK", &[]), search(scene, "JFK", &["--scan"]));
+    assert_eq!(numbers(&by_index), numbers(&by_scan));
+    let found = by_index.lines().len();
+    assert!(found > 500 && found == numbers(&by_index).len(), "{found} lines, none of them twice");
+}
