@@ -56,7 +56,7 @@ impl BlobRange {
         match error {
             StorageError::OutOfRange { size, .. } => other_size(&self.name, size, self.size),
             error => {
-                let retryable = error.heals();
+                let retryable = error.is_retryable();
                 ColumnarError::Read { file: self.name.to_string(), source: error.into(), retryable }
             }
         }

@@ -87,7 +87,7 @@ impl Failed {
 
 impl From<StorageError> for Failed {
     fn from(error: StorageError) -> Self {
-        Self { detail: error.to_string(), retryable: error.heals() }
+        Self { detail: error.to_string(), retryable: error.is_retryable() }
     }
 }
 
