@@ -9,6 +9,7 @@ use parquet::file::statistics::Statistics;
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
 
 use super::group_claims::is_of_firn;
+use super::index::GroupIndex;
 use crate::fast::write::Encodings;
 use crate::footer::chunk_range;
 use crate::input::InputFile;
@@ -57,7 +58,7 @@ pub(super) enum Decoded {
     Encoding { column: String, found: String },
     /// Its statistics are not good enough for the new footer and the table's metadata.
     Statistics { column: String },
-    /// The table asks for a bloom filter that it lacks.
+    /// It has a bloom filter, or the table asks for one: filters are made of the values.
     BloomFilter { column: String },
     /// Where its pages are is not told, and could not be found out without decoding.
     OffsetIndex { column: String },
@@ -76,7 +77,7 @@ impl fmt::Display for Decoded {
             Decoded::Codec { column, found } => write!(f, "column `{column}` is compressed by {found}"),
             Decoded::Encoding { column, found } => write!(f, "column `{column}` is encoded by {found}"),
             Decoded::Statistics { column } => write!(f, "column `{column}` lacks statistics"),
-            Decoded::BloomFilter { column } => write!(f, "column `{column}` lacks a bloom filter"),
+            Decoded::BloomFilter { column } => write!(f, "column `{column}` has or needs a bloom filter"),
             Decoded::OffsetIndex { column } => write!(f, "column `{column}` is repeated and has no offset index"),
         }
     }
@@ -176,10 +177,15 @@ pub(super) fn decide(metadata: &ParquetMetaData, group: usize, columns: &FileCol
         if !has_statistics(chunk, order, rules.statistics_bytes) {
             return Copy::No(Decoded::Statistics { column: column() });
         }
-        if rules.bloom_filters.of(&column()).is_some() && chunk.bloom_filter_offset().is_none() {
+        // A filter of the source is not checked by anybody: one that lacks values would hide rows.
+        if rules.bloom_filters.of(&column()).is_some() || chunk.bloom_filter_offset().is_some() {
             return Copy::No(Decoded::BloomFilter { column: column() });
         }
-        if descriptor.max_rep_level() > 0 && chunk.offset_index_offset().is_none() {
+        // The offset indexes of a row group are read all or none.
+        let has_offsets = |chunk: &ColumnChunkMetaData| chunk.offset_index_offset().is_some();
+        if descriptor.max_rep_level() > 0
+            && !(row_group.columns().iter().all(has_offsets) && GroupIndex::is_read(row_group))
+        {
             return Copy::No(Decoded::OffsetIndex { column: column() });
         }
     }

@@ -4,7 +4,9 @@ use std::io::Read;
 
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::{FileMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{
+    FileMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::reader::{ChunkReader, Length};
@@ -29,11 +31,8 @@ impl GroupIndex {
     /// One request. An index is a hint to readers: one that cannot be read is as good as none, for those of the source, too.
     pub(super) fn read(file: &FileInner, group: usize) -> GroupIndex {
         let row_group = file.footer.metadata.row_group(group);
-        let lengths = row_group.columns().iter().map(|chunk| {
-            i64::from(chunk.column_index_length().unwrap_or(0)) + i64::from(chunk.offset_index_length().unwrap_or(0))
-        });
         let has_any = row_group.columns().iter().any(|chunk| chunk.offset_index_offset().is_some());
-        if !has_any || lengths.sum::<i64>() > MAX_INDEX_BYTES {
+        if !has_any || !Self::is_read(row_group) {
             return GroupIndex::default();
         }
         let schema = file.footer.metadata.file_metadata().schema_descr_ptr();
@@ -59,6 +58,21 @@ impl GroupIndex {
             columns: columns.map(|all| all.iter().map(column_index).collect()).unwrap_or_default(),
             offsets: offsets.map(|all| all.iter().cloned().map(Some).collect()).unwrap_or_default(),
         }
+    }
+
+    /// Whether the index of a row group is of a size that is read: from its first byte to its last, because all of it is read at once.
+    pub(super) fn is_read(row_group: &RowGroupMetaData) -> bool {
+        let parts = row_group.columns().iter().flat_map(|chunk| {
+            let columns = chunk.column_index_offset().zip(chunk.column_index_length());
+            let offsets = chunk.offset_index_offset().zip(chunk.offset_index_length());
+            [columns, offsets].into_iter().flatten()
+        });
+        let (mut first, mut last) = (i64::MAX, 0);
+        for (start, length) in parts {
+            first = first.min(start);
+            last = last.max(start.saturating_add(i64::from(length)));
+        }
+        last.saturating_sub(first) <= MAX_INDEX_BYTES
     }
 
     /// The indexes of a leaf, once.
