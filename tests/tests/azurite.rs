@@ -290,3 +290,11 @@ fn a_search_leaves_out_what_delete_files_delete() {
 fn odd_values_are_found_by_index_and_scan_alike() {
     sidecars::odd_values_are_found_alike(&Scene::azurite(Azurite::shared(), "odd-values"));
 }
+
+#[test]
+fn sidecars_hold_the_rows_that_dedup_left_and_promoted_columns() {
+    sidecars::built_of_the_rows_that_dedup_left_and_of_promoted_columns(&Scene::azurite(
+        Azurite::shared(),
+        "sidecars-dedup",
+    ));
+}
